@@ -1,0 +1,77 @@
+"""Cluster facts about accelerators: vendor profiles and pools, as the chart's values hold them.
+
+A profile says how a vendor's devices are used (image, resource, environment); a pool says where they are (selector,
+tolerations) and may override its profile. Local mode builds a catalog of its own.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+
+class ConfigModel(BaseModel):
+    """Base of documents that we write and read ourselves: camelCase outside, unknown keys refused, immutable."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+
+class Vendor(StrEnum):
+    NVIDIA = "nvidia"
+    ROCM = "rocm"
+    ASCEND = "ascend"
+    XPU = "xpu"
+    CPU = "cpu"
+
+
+class Toleration(ConfigModel):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+
+
+class ClaimMount(ConfigModel):
+    """An existing PersistentVolumeClaim of the model's namespace that every stage pod of the profile mounts read-only."""
+
+    claim: str
+    mount_path: str
+
+
+class VendorProfile(ConfigModel):
+    """How pods use one vendor's devices."""
+
+    vendor: Vendor
+    image: str | None = Field(None, description="Runtime image; a profile without one is refused for use.")
+    resource: str | None = Field(None, description="Extended resource name; none for cpu.")
+    command: tuple[str, ...] = Field(
+        (), description="Replaces the image's entry point, for example a mounted interpreter."
+    )
+    env: dict[str, str] = Field(default_factory=dict)
+    mounts: tuple[ClaimMount, ...] = ()
+    visible_devices_variable: str | None = Field(
+        None, description="Environment name that limits devices, set per process."
+    )
+    startup_factor: Annotated[float, Field(ge=1)] = 1.0
+
+
+class Pool(ConfigModel):
+    """A set of nodes with one kind of accelerator."""
+
+    profile: str = Field(description="Name of the vendor profile.")
+    resource: str | None = None
+    node_selector: dict[str, str] = Field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
+    runtime_class_name: str | None = None
+    image: str | None = None
+    env: dict[str, str] = Field(default_factory=dict)
+    mounts: tuple[ClaimMount, ...] = ()
+
+
+class AcceleratorCatalog(ConfigModel):
+    """All profiles and pools of a cluster, by name."""
+
+    profiles: dict[str, VendorProfile]
+    pools: dict[str, Pool]
+    allow_fake_engine: bool = False

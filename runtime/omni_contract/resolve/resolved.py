@@ -1,0 +1,90 @@
+"""The resolved model: every default filled, every preset merged, every rule between fields checked.
+
+Made by `resolve`, read by the operator's `build`, by local mode and by nobody else's guesswork. Immutable, comparable.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from omni_contract.accelerators import ClaimMount, Toleration, Vendor
+from omni_contract.api.v1alpha1 import EngineBlock, FrontendSpec, OutputSpec
+from omni_contract.wire.payload import Value
+
+
+@dataclass(frozen=True)
+class VolumeSource:
+    """`pvc://CLAIM/PATH`: a folder in a PersistentVolumeClaim; locally `--volume CLAIM=DIR`."""
+
+    claim: str
+    path: str
+
+
+@dataclass(frozen=True)
+class ResolvedDevice:
+    """Where a stage runs and with what: a pool merged over its vendor profile."""
+
+    pool: str
+    vendor: Vendor
+    image: str
+    command: tuple[str, ...]
+    resource: str | None
+    count: int
+    env: Mapping[str, str]
+    mounts: tuple[ClaimMount, ...]
+    node_selector: Mapping[str, str]
+    tolerations: tuple[Toleration, ...]
+    runtime_class_name: str | None
+    startup_factor: float
+
+
+@dataclass(frozen=True)
+class ResolvedStage:
+    name: str
+    engine: EngineBlock
+    device: ResolvedDevice
+    replicas: int
+    requests: Mapping[str, str]
+    """Kubernetes quantities by resource name (cpu, memory)."""
+    limits: Mapping[str, str]
+    sampling: Mapping[str, Value]
+    max_in_flight: int
+    max_batch_size: int
+    batch_timeout_s: float
+    output: OutputSpec | None
+    """What this stage gives the client; None if only other stages read it."""
+    shm_bytes: int
+    drain_timeout_s: int
+    startup_timeout_s: int
+    template: Mapping[str, object]
+    """The user's pod template, merged under ours by the operator; local mode ignores it and says so."""
+
+
+@dataclass(frozen=True)
+class ResolvedEdge:
+    source: str
+    target: str
+    connector: str
+    transform: str | None
+    retain: str
+    contract_hash: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.source}->{self.target}"
+
+
+@dataclass(frozen=True)
+class ResolvedModel:
+    name: str
+    namespace: str
+    family: str | None
+    source: VolumeSource
+    load_format: str
+    served_names: tuple[str, ...]
+    stages: tuple[ResolvedStage, ...]
+    """In topological order."""
+    edges: tuple[ResolvedEdge, ...]
+    frontend: FrontendSpec
+
+    def stage(self, name: str) -> ResolvedStage:
+        return next(stage for stage in self.stages if stage.name == name)

@@ -1,0 +1,40 @@
+"""Names that several processes must spell alike: ports, paths, labels, metrics."""
+
+GROUP = "serving.omnimodel.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+KIND = "OmniModel"
+PLURAL = "omnimodels"
+
+FIELD_MANAGER = "omni-operator"
+
+STAGE_PORT = 50051
+FRONTEND_PORT = 8000
+METRICS_PORT = 9090
+
+STAGE_FILE_PATH = "/etc/omni/stage.json"
+STAGE_TABLE_PATH = "/etc/omni/stage-table.json"
+API_KEYS_PATH = "/etc/omni/api-keys"
+VOLUMES_ROOT = "/var/lib/omni/volumes"
+
+LABEL_MODEL = f"{GROUP}/model"
+LABEL_COMPONENT = f"{GROUP}/component"
+"""A stage's name, or "frontend"."""
+LABEL_REVISION = f"{GROUP}/revision"
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+
+HEALTH_STARTUP = "startup"
+HEALTH_LIVE = "live"
+HEALTH_READY = "ready"
+"""Services of grpc.health.v1 that the kubelet's probes ask for; "" equals ready."""
+
+REQUEST_ID_HEADER = "x-request-id"
+
+METRIC_PREFIX = "omni"
+
+FINAL = ""
+"""The edge name of a stage's final output and of the client's request."""
+
+
+def edge_name(source: str, target: str) -> str:
+    return f"{source}->{target}"

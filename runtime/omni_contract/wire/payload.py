@@ -1,0 +1,48 @@
+"""What travels between stages: nested maps and lists of arrays, bytes, numbers and strings. No torch, no numpy, no pickle."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+DTYPES: Mapping[str, int] = {
+    "bool": 1,
+    "uint8": 1,
+    "int8": 1,
+    "int16": 2,
+    "int32": 4,
+    "int64": 8,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+    "complex64": 8,
+}
+"""Element types that may travel, by torch's name, with their size in bytes."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """A dense row-major array; `data` holds exactly `size_bytes` bytes and may be a view of shared memory."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: memoryview
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ValueError(f'dtype "{self.dtype}" cannot travel; use one of {", ".join(DTYPES)}')
+        if self.data.nbytes != self.size_bytes:
+            raise ValueError(f"{self.dtype}{list(self.shape)} needs {self.size_bytes} bytes, got {self.data.nbytes}")
+
+    @property
+    def size_bytes(self) -> int:
+        return prod(self.shape) * DTYPES[self.dtype]
+
+
+Value: TypeAlias = (
+    "None | bool | int | float | str | bytes | memoryview | Array | Sequence[Value] | Mapping[str, Value]"
+)
+Payload: TypeAlias = Mapping[str, Value]

@@ -1,0 +1,39 @@
+"""The stage file: what one stage worker is told at start, as JSON (a ConfigMap in a cluster, a temporary file locally).
+
+It holds what makes a worker restart when it changes. Sampling defaults are in the stage table instead.
+"""
+
+from typing import Literal
+
+from omni_contract.accelerators import ConfigModel
+from omni_contract.api.v1alpha1 import EngineBlock, OutputSpec
+
+
+class EdgeEnd(ConfigModel):
+    """One end of an edge as its stage sees it; `peer` is the stage at the other end."""
+
+    edge: str
+    peer: str
+    connector: str
+    transform: str | None = None
+    retain: Literal["consumed", "terminal"] = "consumed"
+    contract_hash: str
+
+
+class StageFile(ConfigModel):
+    format: Literal[1] = 1
+    model: str
+    stage: str
+    revision: str
+    family: str | None
+    model_path: str
+    load_format: Literal["auto", "dummy"] = "auto"
+    engine: EngineBlock
+    inputs: tuple[EdgeEnd, ...] = ()
+    outputs: tuple[EdgeEnd, ...] = ()
+    output: OutputSpec | None = None
+    max_in_flight: int
+    max_batch_size: int
+    batch_timeout_s: float
+    drain_timeout_s: int
+    startup_timeout_s: int

@@ -1,0 +1,361 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class WorkerState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    WORKER_STATE_UNSPECIFIED: _ClassVar[WorkerState]
+    WORKER_STATE_LOADING: _ClassVar[WorkerState]
+    WORKER_STATE_READY: _ClassVar[WorkerState]
+    WORKER_STATE_DRAINING: _ClassVar[WorkerState]
+
+class HandleKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    HANDLE_KIND_UNSPECIFIED: _ClassVar[HandleKind]
+    HANDLE_KIND_OBJECT: _ClassVar[HandleKind]
+    HANDLE_KIND_STREAM: _ClassVar[HandleKind]
+WORKER_STATE_UNSPECIFIED: WorkerState
+WORKER_STATE_LOADING: WorkerState
+WORKER_STATE_READY: WorkerState
+WORKER_STATE_DRAINING: WorkerState
+HANDLE_KIND_UNSPECIFIED: HandleKind
+HANDLE_KIND_OBJECT: HandleKind
+HANDLE_KIND_STREAM: HandleKind
+
+class DescribeRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class WorkerInfo(_message.Message):
+    __slots__ = ("model", "stage", "revision", "boot_id", "replica", "max_in_flight", "inputs", "outputs", "connectors", "state", "locality")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    BOOT_ID_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    MAX_IN_FLIGHT_FIELD_NUMBER: _ClassVar[int]
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUTS_FIELD_NUMBER: _ClassVar[int]
+    CONNECTORS_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    LOCALITY_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    stage: str
+    revision: str
+    boot_id: str
+    replica: str
+    max_in_flight: int
+    inputs: _containers.RepeatedCompositeFieldContainer[EdgeContract]
+    outputs: _containers.RepeatedCompositeFieldContainer[EdgeContract]
+    connectors: _containers.RepeatedScalarFieldContainer[str]
+    state: WorkerState
+    locality: str
+    def __init__(self, model: _Optional[str] = ..., stage: _Optional[str] = ..., revision: _Optional[str] = ..., boot_id: _Optional[str] = ..., replica: _Optional[str] = ..., max_in_flight: _Optional[int] = ..., inputs: _Optional[_Iterable[_Union[EdgeContract, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[EdgeContract, _Mapping]]] = ..., connectors: _Optional[_Iterable[str]] = ..., state: _Optional[_Union[WorkerState, str]] = ..., locality: _Optional[str] = ...) -> None: ...
+
+class EdgeContract(_message.Message):
+    __slots__ = ("edge", "contract_hash")
+    EDGE_FIELD_NUMBER: _ClassVar[int]
+    CONTRACT_HASH_FIELD_NUMBER: _ClassVar[int]
+    edge: str
+    contract_hash: str
+    def __init__(self, edge: _Optional[str] = ..., contract_hash: _Optional[str] = ...) -> None: ...
+
+class FrontendBatch(_message.Message):
+    __slots__ = ("frontend_id", "messages")
+    FRONTEND_ID_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    frontend_id: str
+    messages: _containers.RepeatedCompositeFieldContainer[FrontendMessage]
+    def __init__(self, frontend_id: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[FrontendMessage, _Mapping]]] = ...) -> None: ...
+
+class FrontendMessage(_message.Message):
+    __slots__ = ("request_id", "attempt", "start", "cancel", "discard")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_FIELD_NUMBER: _ClassVar[int]
+    DISCARD_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    attempt: int
+    start: Start
+    cancel: Cancel
+    discard: Discard
+    def __init__(self, request_id: _Optional[str] = ..., attempt: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., discard: _Optional[_Union[Discard, _Mapping]] = ...) -> None: ...
+
+class Start(_message.Message):
+    __slots__ = ("remaining_ms", "inputs", "parameters", "outputs", "traceparent")
+    REMAINING_MS_FIELD_NUMBER: _ClassVar[int]
+    INPUTS_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUTS_FIELD_NUMBER: _ClassVar[int]
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    remaining_ms: int
+    inputs: _containers.RepeatedCompositeFieldContainer[Input]
+    parameters: bytes
+    outputs: _containers.RepeatedScalarFieldContainer[str]
+    traceparent: str
+    def __init__(self, remaining_ms: _Optional[int] = ..., inputs: _Optional[_Iterable[_Union[Input, _Mapping]]] = ..., parameters: _Optional[bytes] = ..., outputs: _Optional[_Iterable[str]] = ..., traceparent: _Optional[str] = ...) -> None: ...
+
+class Input(_message.Message):
+    __slots__ = ("edge", "inline", "handle")
+    EDGE_FIELD_NUMBER: _ClassVar[int]
+    INLINE_FIELD_NUMBER: _ClassVar[int]
+    HANDLE_FIELD_NUMBER: _ClassVar[int]
+    edge: str
+    inline: bytes
+    handle: Handle
+    def __init__(self, edge: _Optional[str] = ..., inline: _Optional[bytes] = ..., handle: _Optional[_Union[Handle, _Mapping]] = ...) -> None: ...
+
+class Cancel(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Discard(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class WorkerBatch(_message.Message):
+    __slots__ = ("messages", "load")
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    LOAD_FIELD_NUMBER: _ClassVar[int]
+    messages: _containers.RepeatedCompositeFieldContainer[WorkerMessage]
+    load: Load
+    def __init__(self, messages: _Optional[_Iterable[_Union[WorkerMessage, _Mapping]]] = ..., load: _Optional[_Union[Load, _Mapping]] = ...) -> None: ...
+
+class WorkerMessage(_message.Message):
+    __slots__ = ("request_id", "attempt", "accepted", "progress", "output", "finished", "failed")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    FINISHED_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    attempt: int
+    accepted: Accepted
+    progress: Progress
+    output: Output
+    finished: Finished
+    failed: Failed
+    def __init__(self, request_id: _Optional[str] = ..., attempt: _Optional[int] = ..., accepted: _Optional[_Union[Accepted, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., output: _Optional[_Union[Output, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ...) -> None: ...
+
+class Accepted(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Progress(_message.Message):
+    __slots__ = ("step", "total")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    step: int
+    total: int
+    def __init__(self, step: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
+
+class Output(_message.Message):
+    __slots__ = ("edge", "inline", "handle")
+    EDGE_FIELD_NUMBER: _ClassVar[int]
+    INLINE_FIELD_NUMBER: _ClassVar[int]
+    HANDLE_FIELD_NUMBER: _ClassVar[int]
+    edge: str
+    inline: bytes
+    handle: Handle
+    def __init__(self, edge: _Optional[str] = ..., inline: _Optional[bytes] = ..., handle: _Optional[_Union[Handle, _Mapping]] = ...) -> None: ...
+
+class Finished(_message.Message):
+    __slots__ = ("usage",)
+    USAGE_FIELD_NUMBER: _ClassVar[int]
+    usage: Usage
+    def __init__(self, usage: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
+
+class Usage(_message.Message):
+    __slots__ = ("input_tokens", "output_tokens", "steps", "compute_seconds")
+    INPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    COMPUTE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    input_tokens: int
+    output_tokens: int
+    steps: int
+    compute_seconds: float
+    def __init__(self, input_tokens: _Optional[int] = ..., output_tokens: _Optional[int] = ..., steps: _Optional[int] = ..., compute_seconds: _Optional[float] = ...) -> None: ...
+
+class Failed(_message.Message):
+    __slots__ = ("code", "message", "retryable", "param")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    RETRYABLE_FIELD_NUMBER: _ClassVar[int]
+    PARAM_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    message: str
+    retryable: bool
+    param: str
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retryable: _Optional[bool] = ..., param: _Optional[str] = ...) -> None: ...
+
+class Load(_message.Message):
+    __slots__ = ("running", "waiting", "draining")
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    running: int
+    waiting: int
+    draining: bool
+    def __init__(self, running: _Optional[int] = ..., waiting: _Optional[int] = ..., draining: _Optional[bool] = ...) -> None: ...
+
+class Handle(_message.Message):
+    __slots__ = ("key", "edge", "request_id", "connector", "owner", "boot_id", "size_bytes", "remaining_ms", "kind", "locator")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    EDGE_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    CONNECTOR_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    BOOT_ID_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    REMAINING_MS_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    LOCATOR_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    edge: str
+    request_id: str
+    connector: str
+    owner: str
+    boot_id: str
+    size_bytes: int
+    remaining_ms: int
+    kind: HandleKind
+    locator: bytes
+    def __init__(self, key: _Optional[str] = ..., edge: _Optional[str] = ..., request_id: _Optional[str] = ..., connector: _Optional[str] = ..., owner: _Optional[str] = ..., boot_id: _Optional[str] = ..., size_bytes: _Optional[int] = ..., remaining_ms: _Optional[int] = ..., kind: _Optional[_Union[HandleKind, str]] = ..., locator: _Optional[bytes] = ...) -> None: ...
+
+class FetchRequest(_message.Message):
+    __slots__ = ("handle", "from_chunk")
+    HANDLE_FIELD_NUMBER: _ClassVar[int]
+    FROM_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    handle: Handle
+    from_chunk: int
+    def __init__(self, handle: _Optional[_Union[Handle, _Mapping]] = ..., from_chunk: _Optional[int] = ...) -> None: ...
+
+class PayloadSlice(_message.Message):
+    __slots__ = ("data", "end_of_chunk", "end_of_stream")
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    END_OF_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    END_OF_STREAM_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    end_of_chunk: bool
+    end_of_stream: bool
+    def __init__(self, data: _Optional[bytes] = ..., end_of_chunk: _Optional[bool] = ..., end_of_stream: _Optional[bool] = ...) -> None: ...
+
+class ReleaseRequest(_message.Message):
+    __slots__ = ("handles",)
+    HANDLES_FIELD_NUMBER: _ClassVar[int]
+    handles: _containers.RepeatedCompositeFieldContainer[Handle]
+    def __init__(self, handles: _Optional[_Iterable[_Union[Handle, _Mapping]]] = ...) -> None: ...
+
+class ReleaseReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PayloadHeader(_message.Message):
+    __slots__ = ("root", "buffer_bytes", "checksum")
+    ROOT_FIELD_NUMBER: _ClassVar[int]
+    BUFFER_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    root: Value
+    buffer_bytes: _containers.RepeatedScalarFieldContainer[int]
+    checksum: int
+    def __init__(self, root: _Optional[_Union[Value, _Mapping]] = ..., buffer_bytes: _Optional[_Iterable[int]] = ..., checksum: _Optional[int] = ...) -> None: ...
+
+class Value(_message.Message):
+    __slots__ = ("null", "boolean", "integer", "number", "text", "raw", "array", "list", "map")
+    NULL_FIELD_NUMBER: _ClassVar[int]
+    BOOLEAN_FIELD_NUMBER: _ClassVar[int]
+    INTEGER_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    RAW_FIELD_NUMBER: _ClassVar[int]
+    ARRAY_FIELD_NUMBER: _ClassVar[int]
+    LIST_FIELD_NUMBER: _ClassVar[int]
+    MAP_FIELD_NUMBER: _ClassVar[int]
+    null: bool
+    boolean: bool
+    integer: int
+    number: float
+    text: str
+    raw: BufferRef
+    array: ArrayRef
+    list: ValueList
+    map: ValueMap
+    def __init__(self, null: _Optional[bool] = ..., boolean: _Optional[bool] = ..., integer: _Optional[int] = ..., number: _Optional[float] = ..., text: _Optional[str] = ..., raw: _Optional[_Union[BufferRef, _Mapping]] = ..., array: _Optional[_Union[ArrayRef, _Mapping]] = ..., list: _Optional[_Union[ValueList, _Mapping]] = ..., map: _Optional[_Union[ValueMap, _Mapping]] = ...) -> None: ...
+
+class ValueList(_message.Message):
+    __slots__ = ("items",)
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[Value]
+    def __init__(self, items: _Optional[_Iterable[_Union[Value, _Mapping]]] = ...) -> None: ...
+
+class ValueMap(_message.Message):
+    __slots__ = ("items",)
+    class ItemsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Value, _Mapping]] = ...) -> None: ...
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.MessageMap[str, Value]
+    def __init__(self, items: _Optional[_Mapping[str, Value]] = ...) -> None: ...
+
+class BufferRef(_message.Message):
+    __slots__ = ("buffer",)
+    BUFFER_FIELD_NUMBER: _ClassVar[int]
+    buffer: int
+    def __init__(self, buffer: _Optional[int] = ...) -> None: ...
+
+class ArrayRef(_message.Message):
+    __slots__ = ("buffer", "dtype", "shape")
+    BUFFER_FIELD_NUMBER: _ClassVar[int]
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    buffer: int
+    dtype: str
+    shape: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, buffer: _Optional[int] = ..., dtype: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class DrainRequest(_message.Message):
+    __slots__ = ("timeout_ms",)
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    timeout_ms: int
+    def __init__(self, timeout_ms: _Optional[int] = ...) -> None: ...
+
+class DrainReply(_message.Message):
+    __slots__ = ("left_running",)
+    LEFT_RUNNING_FIELD_NUMBER: _ClassVar[int]
+    left_running: int
+    def __init__(self, left_running: _Optional[int] = ...) -> None: ...
+
+class StatsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class WorkerStats(_message.Message):
+    __slots__ = ("running", "waiting", "payloads", "payload_bytes", "requests_total", "cancelled_total", "failed_total")
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    PAYLOADS_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    REQUESTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    CANCELLED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    FAILED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    running: int
+    waiting: int
+    payloads: int
+    payload_bytes: int
+    requests_total: int
+    cancelled_total: int
+    failed_total: int
+    def __init__(self, running: _Optional[int] = ..., waiting: _Optional[int] = ..., payloads: _Optional[int] = ..., payload_bytes: _Optional[int] = ..., requests_total: _Optional[int] = ..., cancelled_total: _Optional[int] = ..., failed_total: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,72 @@
+"""What a stage worker asks of an engine. One engine per worker process; the worker owns it and drives it from its event loop."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from omni_contract.wire.payload import Payload, Value
+
+
+@dataclass(frozen=True)
+class StageRequest:
+    """One request at one stage, with its inputs already fetched.
+
+    `inputs` maps the edge name to what came over it; "" is the client's request. `outputs` lists the edges to produce
+    for, "" being the final output.
+    """
+
+    request_id: str
+    inputs: Mapping[str, Payload]
+    parameters: Mapping[str, Value]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StageProgress:
+    step: int
+    total: int
+
+
+@dataclass(frozen=True)
+class StageOutput:
+    """A payload for one edge; "" is the final output."""
+
+    edge: str
+    payload: Payload
+
+
+@dataclass(frozen=True)
+class StageUsage:
+    """Comes last, at most once."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    steps: int = 0
+    compute_seconds: float = 0.0
+
+
+StageEvent: TypeAlias = StageProgress | StageOutput | StageUsage
+ReportLoading: TypeAlias = Callable[[str], None]
+"""Called with one line per loading step, for example "loading transformer 2/3"."""
+
+
+class Engine(Protocol):
+    """A stage's model.
+
+    `run` yields a request's events and returns when it is done; it raises OmniError for a request that cannot be served.
+    Closing the iterator (or cancelling the task that reads it) aborts the work within one step and frees what it held.
+    """
+
+    async def load(self, report: ReportLoading) -> None:
+        """Load weights, warm up and run a one-step self-test; raises if any of it fails."""
+        ...
+
+    def run(self, request: StageRequest) -> AsyncIterator[StageEvent]: ...
+
+    def heartbeat_age_s(self) -> float:
+        """Seconds since the engine's loop last turned; 0 while idle. Liveness is judged by it."""
+        ...
+
+    async def close(self) -> None:
+        """Release the model; running requests have ended before."""
+        ...
