@@ -1,0 +1,121 @@
+"""Runs the test levels one after the other and prints one line for each: `python -m tests.levels unit models ...`.
+
+A level that runs no test has failed, and a skipped test is shown with its reason. Logs are in `out/levels/`. With
+`--record` the times go into the ledger.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+LOGS = Path("out/levels")
+MARKED = ("models", "api", "connectors", "local", "chaos", "control", "cluster")
+COUNT = re.compile(r"(\d+) (passed|failed|error|errors|skipped|deselected)")
+
+
+@dataclass(frozen=True)
+class Level:
+    """What one level runs; `counts_tests` is false for the static checks."""
+
+    name: str
+    command: tuple[str, ...]
+    counts_tests: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    level: str
+    seconds: float
+    passed: int
+    failed: int
+    skipped: int
+    is_green: bool
+
+
+def pytest_level(name: str, expression: str) -> Level:
+    return Level(name, (sys.executable, "-m", "pytest", "-q", "-m", expression, "--durations=5", "tests"))
+
+
+def known_levels() -> dict[str, Level]:
+    unmarked = " and ".join(f"not {marker}" for marker in (*MARKED, "gpu"))
+    levels = [Level("check", ("make", "format", "lint", "types", "generated"), counts_tests=False)]
+    levels.append(pytest_level("unit", unmarked))
+    levels.extend(pytest_level(marker, marker) for marker in MARKED)
+    return {level.name: level for level in levels}
+
+
+def run_level(level: Level) -> Outcome:
+    log = LOGS / f"{level.name}.log"
+    started = time.monotonic()
+    with log.open("wb") as output:
+        code = subprocess.run(level.command, stdout=output, stderr=subprocess.STDOUT, check=False).returncode
+    return outcome(level, code, time.monotonic() - started, log.read_text(errors="replace"))
+
+
+def outcome(level: Level, code: int, seconds: float, text: str) -> Outcome:
+    """Reads pytest's closing line; a level of tests is green only if at least one of them passed."""
+    lines = [line for line in text.splitlines() if COUNT.search(line) and " in " in line]
+    counts = (
+        {kind.removesuffix("s") if kind == "errors" else kind: int(n) for n, kind in COUNT.findall(lines[-1])}
+        if lines
+        else {}
+    )
+    passed, failed = counts.get("passed", 0), counts.get("failed", 0) + counts.get("error", 0)
+    is_green = code == 0 and (passed > 0 or not level.counts_tests)
+    return Outcome(level.name, seconds, passed, failed, counts.get("skipped", 0), is_green)
+
+
+def show(result: Outcome) -> None:
+    state = "ok    " if result.is_green else "FAILED"
+    skipped = f", {result.skipped} skipped" if result.skipped else ""
+    print(
+        f"{result.level:<11}{state} {result.seconds:7.1f} s  {result.passed} passed, {result.failed} failed{skipped}",
+        flush=True,
+    )
+
+
+def explain(result: Outcome) -> None:
+    """What a person needs first: the end of the log of a red level, the reasons of skipped tests."""
+    lines = (LOGS / f"{result.level}.log").read_text(errors="replace").splitlines()
+    if not result.is_green:
+        print(f"--- end of {LOGS / result.level}.log", *lines[-60:], sep="\n", flush=True)
+    elif result.skipped:
+        print(*(line for line in lines if line.startswith("SKIPPED")), sep="\n", flush=True)
+
+
+def record(results: list[Outcome]) -> None:
+    from benchmarks.ledger import write_entry
+
+    seconds = {result.level: result.seconds for result in results}
+    write_entry("test.unit_s", round(seconds["unit"], 1), "s", command="make test-unit")
+    if set(seconds) == set(known_levels()):
+        write_entry("test.all_warm_s", round(sum(seconds.values()), 1), "s", command="make test")
+
+
+def main() -> int:
+    levels = known_levels()
+    parser = argparse.ArgumentParser(prog="python -m tests.levels", description=__doc__)
+    parser.add_argument("levels", nargs="*", default=list(levels), metavar="LEVEL", help=", ".join(levels))
+    parser.add_argument("--record", action="store_true", help="write the times into benchmarks/results.json")
+    arguments = parser.parse_args()
+    if unknown := [name for name in arguments.levels if name not in levels]:
+        parser.error(f"unknown level {unknown[0]!r}; known: {', '.join(levels)}")
+    LOGS.mkdir(parents=True, exist_ok=True)
+    results = []
+    for name in arguments.levels:
+        results.append(run_level(levels[name]))
+        show(results[-1])
+        explain(results[-1])
+    failed = sum(result.failed or (not result.is_green) for result in results)
+    if arguments.record and not failed:
+        record(results)
+    print(f"{sum(result.passed for result in results)} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
