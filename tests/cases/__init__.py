@@ -1,0 +1,1 @@
+"""`make cases`: which rows of the source inventories and which reported faults are covered, and by what."""

@@ -1,0 +1,1 @@
+"""Fixtures that several test folders use; loaded by tests/conftest.py."""
