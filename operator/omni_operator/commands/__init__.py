@@ -1,0 +1,1 @@
+"""Subcommands of `omni` that need the operator's code."""

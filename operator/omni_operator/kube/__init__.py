@@ -1,0 +1,1 @@
+"""The only operator code that talks to the API server."""

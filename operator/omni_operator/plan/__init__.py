@@ -1,0 +1,1 @@
+"""Decisions, as pure functions of what was observed: no input, no output, no clock."""

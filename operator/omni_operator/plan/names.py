@@ -1,0 +1,49 @@
+"""Names of a model's objects: deterministic, at most 63 characters, never to be changed (golden tests hold them)."""
+
+import hashlib
+import json
+
+from pydantic import JsonValue
+
+FRONTEND = "frontend"
+"""The component that is no stage."""
+
+NAME_LIMIT = 63
+HASH_LENGTH = 10
+
+
+def component_name(model: str, component: str) -> str:
+    """The Deployment and Service of a stage or of the frontend; also the frontend's account and binding."""
+    return shortened(f"{model}-{component}")
+
+
+def stage_file_name(model: str, stage: str, content: str) -> str:
+    return _hashed(f"{model}-{stage}", content)
+
+
+def stage_table_name(model: str) -> str:
+    return shortened(f"{model}-stage-table")
+
+
+def revision_name(model: str, content: str) -> str:
+    return _hashed(model, content)
+
+
+def digest(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()[:HASH_LENGTH]
+
+
+def canonical(value: JsonValue) -> str:
+    """The one spelling of a JSON value: hashes are made of it, so it must not depend on the order of keys."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def shortened(name: str, limit: int = NAME_LIMIT) -> str:
+    """The name itself where it fits, else its beginning and a hash of all of it."""
+    if len(name) <= limit:
+        return name
+    return f"{name[: limit - HASH_LENGTH - 1].rstrip('-')}-{digest(name)}"
+
+
+def _hashed(stem: str, content: str) -> str:
+    return f"{shortened(stem, NAME_LIMIT - HASH_LENGTH - 1)}-{digest(content)}"
