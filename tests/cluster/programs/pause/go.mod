@@ -1,0 +1,3 @@
+module omni.test/pause
+
+go 1.26.0

@@ -1,0 +1,43 @@
+"""Where the test clusters keep their files and which ports they take: one frozen object, made once by `main` or a fixture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Paths are absolute. `venv` and `models` are what pods of the kind cluster see, read-only, at the same places."""
+
+    cache: Path
+    venv: Path
+    models: Path
+    cluster: str = "omni"
+    control_port_base: int = 16440
+    kind_api_port: int = 16450
+    kind_node_port: int = 18080
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Settings:
+        cache = Path(environment.get("OMNI_CACHE") or Path.home() / ".cache" / "omni-operator").absolute()
+        return cls(cache=cache, venv=REPOSITORY / ".venv", models=cache / "models")
+
+    @property
+    def programs(self) -> Path:
+        return self.cache / "programs"
+
+    @property
+    def logs(self) -> Path:
+        return self.cache / "logs"
+
+    @property
+    def control(self) -> Path:
+        return self.cache / "control" / "default"
+
+    @property
+    def kind(self) -> Path:
+        return self.cache / "kind" / self.cluster
