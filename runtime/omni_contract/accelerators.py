@@ -5,9 +5,9 @@ tolerations) and may override its profile. Local mode builds a catalog of its ow
 """
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 
@@ -24,6 +24,11 @@ class Vendor(StrEnum):
     XPU = "xpu"
     CPU = "cpu"
 
+    @property
+    def has_devices(self) -> bool:
+        """Whether pods ask for devices of this vendor; CPU stages ask for none."""
+        return self is not Vendor.CPU
+
 
 class Toleration(ConfigModel):
     key: str | None = None
@@ -33,7 +38,7 @@ class Toleration(ConfigModel):
 
 
 class ClaimMount(ConfigModel):
-    """An existing PersistentVolumeClaim of the model's namespace that every stage pod of the profile mounts read-only."""
+    """An existing PersistentVolumeClaim of the model's namespace; every stage pod of the profile mounts it read-only."""
 
     claim: str
     mount_path: str
@@ -75,3 +80,34 @@ class AcceleratorCatalog(ConfigModel):
     profiles: dict[str, VendorProfile]
     pools: dict[str, Pool]
     allow_fake_engine: bool = False
+
+    @model_validator(mode="after")
+    def _pools_name_known_profiles(self) -> Self:
+        known = ", ".join(sorted(self.profiles)) or "none"
+        for name, pool in self.pools.items():
+            if pool.profile not in self.profiles:
+                raise ValueError(
+                    f'pool "{name}" names profile "{pool.profile}", which does not exist; there are: {known}'
+                )
+            self._check_resource(name, pool)
+        return self
+
+    def _check_resource(self, name: str, pool: Pool) -> None:
+        profile = self.profiles[pool.profile]
+        resource = pool.resource or profile.resource
+        if profile.vendor.has_devices and resource is None:
+            raise ValueError(f'pool "{name}": vendor "{profile.vendor}" needs a resource, for example "nvidia.com/gpu"')
+        if resource is not None and not profile.vendor.has_devices:
+            raise ValueError(f'pool "{name}": vendor "cpu" has no devices, but its resource is "{resource}"; remove it')
+
+
+LOCAL_IMAGE = "(local process)"
+
+
+def local_catalog() -> AcceleratorCatalog:
+    """What `omni serve` offers: this machine's CPU, and the fake engine for tests."""
+    return AcceleratorCatalog(
+        profiles={"cpu": VendorProfile(vendor=Vendor.CPU, image=LOCAL_IMAGE)},
+        pools={"cpu": Pool(profile="cpu")},
+        allow_fake_engine=True,
+    )

@@ -1,0 +1,25 @@
+"""Pure: an OmniModel and the accelerator catalog in, a ResolvedModel and its stage files and stage table out."""
+
+from omni_contract.resolve.documents import StageLocation, stage_file, stage_revision, stage_table
+from omni_contract.resolve.model import ResolveError, resolve
+from omni_contract.resolve.resolved import (
+    ResolvedDevice,
+    ResolvedEdge,
+    ResolvedModel,
+    ResolvedStage,
+    VolumeSource,
+)
+
+__all__ = [
+    "ResolveError",
+    "ResolvedDevice",
+    "ResolvedEdge",
+    "ResolvedModel",
+    "ResolvedStage",
+    "StageLocation",
+    "VolumeSource",
+    "resolve",
+    "stage_file",
+    "stage_revision",
+    "stage_table",
+]

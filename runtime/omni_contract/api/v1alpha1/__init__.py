@@ -1,16 +1,27 @@
 """The OmniModel resource, version v1alpha1: the one source of the CRD, the chart's copy, the docs and the parser."""
 
 from omni_contract.api.v1alpha1.edge import EdgeSpec
-from omni_contract.api.v1alpha1.engines import DiffusionEngine, DiffusionPhase, EngineBlock, FakeEngine
+from omni_contract.api.v1alpha1.engines import (
+    DIFFUSION_PHASES,
+    ENGINE_FIELDS,
+    DiffusionEngine,
+    DiffusionPhase,
+    EngineBlock,
+    EngineKind,
+    FakeEngine,
+)
 from omni_contract.api.v1alpha1.frontend import FrontendLimits, FrontendSpec
 from omni_contract.api.v1alpha1.model import ModelSource, OmniModelSpec
 from omni_contract.api.v1alpha1.stage import OutputSpec, StageSpec
 
 __all__ = [
+    "DIFFUSION_PHASES",
+    "ENGINE_FIELDS",
     "DiffusionEngine",
     "DiffusionPhase",
     "EdgeSpec",
     "EngineBlock",
+    "EngineKind",
     "FakeEngine",
     "FrontendLimits",
     "FrontendSpec",

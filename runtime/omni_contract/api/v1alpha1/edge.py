@@ -1,13 +1,29 @@
 """An edge: what one stage hands to another, and over which connector."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from omni_contract.api.v1alpha1.base import ApiModel, StageName, TransformName
 
 
 class EdgeSpec(ApiModel):
-    from_: StageName
-    to: StageName
-    connector: Literal["auto", "inline", "grpc"] = "auto"
-    transform: TransformName | None = None
-    retain: Literal["consumed", "terminal"] = "consumed"
+    """A hand-over from one stage to another."""
+
+    from_: Annotated[StageName, Field(alias="from", description="The stage that produces the payload.")]
+    to: Annotated[StageName, Field(description="The stage that consumes the payload.")]
+    connector: Literal["auto", "inline", "grpc"] = Field(
+        "auto",
+        description="How payloads travel: inside the control message (inline, at most 64 KiB), from worker to worker "
+        "(grpc), or whichever of them fits the payload (auto).",
+    )
+    transform: TransformName | None = Field(
+        None, description="Name of the family's function that turns the producer's output into the consumer's input."
+    )
+    retain: Literal["consumed", "terminal"] = Field(
+        "consumed", description="When the producer drops a payload: once it is consumed, or when the request is over."
+    )
+
+    @property
+    def name(self) -> str:
+        return f"{self.from_}->{self.to}"

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from omni_contract.api.v1alpha1.base import ApiModel, PoolName, Quantity, Seconds, StageName
-from omni_contract.api.v1alpha1.engines import DiffusionEngine, FakeEngine
+from omni_contract.api.v1alpha1.engines import DiffusionEngine, EngineBlock, FakeEngine
 
 
 class AcceleratorSpec(ApiModel):
@@ -53,3 +53,8 @@ class StageSpec(ApiModel):
     drain: DrainSpec = DrainSpec()
     startup_timeout_seconds: Seconds = 600
     template: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @property
+    def engine(self) -> EngineBlock | None:
+        """The engine block that is set; None if the family's preset gives it."""
+        return self.diffusion or self.fake

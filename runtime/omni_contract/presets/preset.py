@@ -1,0 +1,31 @@
+"""What a family's preset holds: the stage graph and the defaults that a model file need not repeat."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from omni_contract.api.v1alpha1 import EdgeSpec, StageSpec
+
+ParameterKind: TypeAlias = Literal["integer", "number", "text"]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A family as data. Its code (select, adapt, tiny) is in `omni_runtime.families`.
+
+    A model file changes a preset in one of two ways. If every stage in the file has a name of the preset, the file's
+    fields lie over the preset's, stage by stage and edge by edge. If one name is not in the preset, the file's stages
+    and edges replace the preset's graph; defaults, modality and endpoints stay.
+    """
+
+    family: str
+    modality: Literal["text", "image", "audio", "video"]
+    """What the last stage makes, unless the file says otherwise."""
+    stages: tuple[StageSpec, ...]
+    edges: tuple[EdgeSpec, ...]
+    sampling: Mapping[str, int | float | str]
+    """Defaults of request parameters, under what the file's stages say."""
+    parameters: Mapping[str, ParameterKind]
+    """Every request parameter that the family reads."""
+    endpoints: tuple[str, ...]
+    """HTTP paths of the frontend that the family answers."""

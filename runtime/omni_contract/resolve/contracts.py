@@ -1,0 +1,43 @@
+"""Hashes over canonical JSON: of what the two ends of an edge must agree on, and of what makes a stage restart."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from omni_contract.api.v1alpha1 import DiffusionEngine, EdgeSpec, EngineBlock, ModelSource
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The engines at the two ends of an edge."""
+
+    producer: EngineBlock
+    consumer: EngineBlock
+
+
+def canonical_hash(value: Any, length: int) -> str:
+    """The same for equal values, whatever the order of their keys."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def contract_hash(family: str | None, model: ModelSource, edge: EdgeSpec, ends: Ends) -> str:
+    """What producer and consumer must agree on; replicas, devices and sampling are not part of it."""
+    agreed = {
+        "family": family,
+        "source": model.source,
+        "revision": model.revision,
+        "loadFormat": model.load_format,
+        "transform": edge.transform,
+        "producer": _agreed(ends.producer),
+        "consumer": _agreed(ends.consumer),
+    }
+    return canonical_hash(agreed, 16)
+
+
+def _agreed(engine: EngineBlock) -> dict[str, Any]:
+    """The fields of an engine that shape what it sends and expects."""
+    if isinstance(engine, DiffusionEngine):
+        return {"kind": engine.kind, "phases": engine.phases, "dtype": engine.dtype}
+    return {"kind": engine.kind}

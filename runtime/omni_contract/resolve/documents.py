@@ -1,0 +1,102 @@
+"""The stage file and the stage table, made from a resolved model; and the revision that says when a stage restarts."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import PurePosixPath
+
+from pydantic_core import to_jsonable_python
+
+from omni_contract.resolve.contracts import canonical_hash
+from omni_contract.resolve.resolved import ResolvedEdge, ResolvedModel, ResolvedStage
+from omni_contract.wire.stage_file import EdgeEnd, StageFile
+from omni_contract.wire.stage_table import StageTable, TableEdge, TableStage
+
+
+@dataclass(frozen=True)
+class StageLocation:
+    """Where the frontend finds a stage's replicas: behind a headless Service, or at addresses."""
+
+    service: str | None = None
+    addresses: tuple[str, ...] = ()
+
+
+def stage_file(model: ResolvedModel, stage_name: str, revision: str, volumes_root: str) -> StageFile:
+    """What the workers of one stage are told; `volumes_root` holds a folder per claim."""
+    stage = model.stage(stage_name)
+    return StageFile(
+        model=model.name,
+        stage=stage.name,
+        revision=revision,
+        family=model.family,
+        model_path=str(PurePosixPath(volumes_root, model.source.claim, model.source.path)),
+        load_format=model.load_format,
+        engine=stage.engine,
+        inputs=tuple(_end(edge, edge.source) for edge in model.edges if edge.target == stage.name),
+        outputs=tuple(_end(edge, edge.target) for edge in model.edges if edge.source == stage.name),
+        output=stage.output,
+        max_in_flight=stage.max_in_flight,
+        max_batch_size=stage.max_batch_size,
+        batch_timeout_s=stage.batch_timeout_s,
+        drain_timeout_s=stage.drain_timeout_s,
+        startup_timeout_s=stage.startup_timeout_s,
+    )
+
+
+def stage_table(
+    model: ResolvedModel, revision: str, created: int, locate: Callable[[str], StageLocation]
+) -> StageTable:
+    """What the frontend is told; `locate` gives the place of a stage by its name, `created` is in Unix seconds."""
+    return StageTable(
+        model=model.name,
+        namespace=model.namespace,
+        revision=revision,
+        family=model.family,
+        served_names=model.served_names,
+        stages=tuple(_row(stage, locate(stage.name)) for stage in model.stages),
+        edges=tuple(
+            TableEdge(
+                source=edge.source,
+                target=edge.target,
+                connector=edge.connector,
+                retain=edge.retain,
+                contract_hash=edge.contract_hash,
+            )
+            for edge in model.edges
+        ),
+        limits=model.frontend.limits,
+        created=created,
+    )
+
+
+def stage_revision(model: ResolvedModel, stage_name: str) -> str:
+    """A short hash of all that makes the stage restart: its file, device, resources and pod template.
+
+    Replicas and sampling defaults are not in it; neither is anything of another stage but the edges' contracts.
+    """
+    stage = model.stage(stage_name)
+    pod = asdict(replace(stage, replicas=0, sampling={}))
+    file = stage_file(model, stage_name, revision="", volumes_root="/")
+    return canonical_hash({"file": file.model_dump(mode="json"), "pod": to_jsonable_python(pod)}, 10)
+
+
+def _end(edge: ResolvedEdge, peer: str) -> EdgeEnd:
+    return EdgeEnd(
+        edge=edge.name,
+        peer=peer,
+        connector=edge.connector,
+        transform=edge.transform,
+        retain=edge.retain,
+        contract_hash=edge.contract_hash,
+    )
+
+
+def _row(stage: ResolvedStage, location: StageLocation) -> TableStage:
+    return TableStage(
+        name=stage.name,
+        engine=stage.engine.kind,
+        output=stage.output,
+        sampling=dict(stage.sampling),
+        max_in_flight=stage.max_in_flight,
+        service=location.service,
+        addresses=location.addresses,
+    )

@@ -1,0 +1,94 @@
+"""resolve: an OmniModel and the cluster's accelerators become one value in which nothing is left open."""
+
+from omni_contract.accelerators import AcceleratorCatalog
+from omni_contract.api.problems import InvalidModelError, Problem
+from omni_contract.api.quantity import quantity
+from omni_contract.api.rules import rule_problems
+from omni_contract.api.v1alpha1 import EngineBlock, EngineKind, OmniModelSpec, StageSpec
+from omni_contract.presets import PRESETS, Preset
+from omni_contract.resolve.checks import model_problems
+from omni_contract.resolve.contracts import Ends, contract_hash
+from omni_contract.resolve.devices import device
+from omni_contract.resolve.graph import Graph, output_of, stage_graph
+from omni_contract.resolve.resolved import ResolvedEdge, ResolvedModel, ResolvedStage, VolumeSource
+from omni_contract.resolve.sampling import sampling_of
+
+MAX_IN_FLIGHT: dict[EngineKind, int] = {"diffusion": 8, "fake": 256}
+"""Requests that an engine takes at once unless the stage says otherwise."""
+
+
+class ResolveError(InvalidModelError):
+    """The model cannot run here as it stands; `problems` has every reason."""
+
+
+def resolve(name: str, namespace: str, spec: OmniModelSpec, catalog: AcceleratorCatalog) -> ResolvedModel:
+    """The model with presets merged, defaults filled and rules checked. Pure; raises ResolveError with all problems."""
+    _refuse_if(rule_problems(spec))
+    preset = PRESETS[spec.family] if spec.family else None
+    graph = stage_graph(spec, preset)
+    _refuse_if(model_problems(spec, preset, graph, catalog))
+    return ResolvedModel(
+        name=name,
+        namespace=namespace,
+        family=spec.family,
+        source=volume_source(spec.model.source),
+        load_format=spec.model.load_format,
+        served_names=spec.model.served_names or (name,),
+        stages=tuple(_stage(stage, graph, preset, catalog) for stage in graph.in_order()),
+        edges=_edges(spec, graph),
+        frontend=spec.frontend,
+    )
+
+
+def volume_source(source: str) -> VolumeSource:
+    """pvc://CLAIM/PATH in parts; the rules have checked its form."""
+    claim, _, path = source.removeprefix("pvc://").partition("/")
+    return VolumeSource(claim, path)
+
+
+def _refuse_if(problems: list[Problem]) -> None:
+    if problems:
+        raise ResolveError(problems)
+
+
+def _stage(stage: StageSpec, graph: Graph, preset: Preset | None, catalog: AcceleratorCatalog) -> ResolvedStage:
+    engine = _engine(stage)
+    resources = stage.resources.model_dump(exclude_none=True)
+    return ResolvedStage(
+        name=stage.name,
+        engine=engine,
+        device=device(stage, catalog),
+        replicas=stage.replicas,
+        requests=resources,
+        limits={"memory": resources["memory"]} if "memory" in resources else {},
+        sampling=sampling_of(stage, graph.stages, preset),
+        max_in_flight=stage.max_in_flight or max(MAX_IN_FLIGHT[engine.kind], stage.max_batch_size),
+        max_batch_size=stage.max_batch_size,
+        batch_timeout_s=stage.batch_timeout_seconds,
+        output=output_of(stage, graph, preset),
+        shm_bytes=int(quantity(stage.shm.size)),
+        drain_timeout_s=stage.drain.timeout_seconds,
+        startup_timeout_s=stage.startup_timeout_seconds,
+        template=stage.template,
+    )
+
+
+def _edges(spec: OmniModelSpec, graph: Graph) -> tuple[ResolvedEdge, ...]:
+    engines = {stage.name: _engine(stage) for stage in graph.stages}
+    return tuple(
+        ResolvedEdge(
+            source=edge.from_,
+            target=edge.to,
+            connector=edge.connector,
+            transform=edge.transform,
+            retain=edge.retain,
+            contract_hash=contract_hash(spec.family, spec.model, edge, Ends(engines[edge.from_], engines[edge.to])),
+        )
+        for edge in graph.edges
+    )
+
+
+def _engine(stage: StageSpec) -> EngineBlock:
+    if stage.engine is None:
+        raise AssertionError(f'stage "{stage.name}" passed the checks without an engine')
+    return stage.engine
