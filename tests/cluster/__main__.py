@@ -12,7 +12,7 @@ from tests.cluster.control import ControlPlane, Size
 from tests.cluster.control_flags import Ports
 from tests.cluster.errors import ClusterError
 from tests.cluster.programs import Programs, ensure
-from tests.cluster.recipes import CONTROL, NODE, RECIPES
+from tests.cluster.recipes import CONTROL, RECIPES
 from tests.cluster.settings import Settings
 from tests.cluster.steps import Steps
 
@@ -20,7 +20,7 @@ Run = Callable[[argparse.Namespace, Settings, Steps], None]
 
 
 def programs(arguments: argparse.Namespace, settings: Settings, steps: Steps) -> None:
-    built = ensure(settings, [RECIPES[name] for name in arguments.groups] or CONTROL + NODE, steps)
+    built = ensure(settings, [RECIPES[name] for name in arguments.groups or RECIPES], steps)
     if arguments.paths:
         print("\n".join(f"{name} {path}" for name, path in built.items()))
 

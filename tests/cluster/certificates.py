@@ -38,8 +38,10 @@ class Authority:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         pair = self.pair
         run(
-            ["openssl", "req", "-x509", *KEY, "-days", DAYS, "-subj", "/CN=omni-test-ca"]
-            + ["-keyout", pair.key, "-out", pair.certificate]
+            [
+                *("openssl", "req", "-x509", *KEY, "-days", DAYS, "-subj", "/CN=omni-test-ca"),
+                *("-keyout", str(pair.key), "-out", str(pair.certificate)),
+            ]
         )
 
     def server(self, name: str, hosts: Sequence[str]) -> Pair:
@@ -65,8 +67,11 @@ class Authority:
         wanted.write_text("\n".join(extensions))
         run(["openssl", "req", "-new", *KEY, "-subj", subject, "-keyout", pair.key, "-out", request])
         run(
-            ["openssl", "x509", "-req", "-in", request, "-CA", self.pair.certificate, "-CAkey", self.pair.key]
-            + ["-CAcreateserial", "-days", DAYS, "-extfile", wanted, "-out", pair.certificate]
+            [
+                *("openssl", "x509", "-req", "-in", str(request), "-days", DAYS, "-extfile", str(wanted)),
+                *("-CA", str(self.pair.certificate), "-CAkey", str(self.pair.key), "-CAcreateserial"),
+                *("-out", str(pair.certificate)),
+            ]
         )
         return pair
 

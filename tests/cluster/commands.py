@@ -21,10 +21,9 @@ def run(
 ) -> str:
     """Return the command's standard output; its standard error appears only in the error of a failed one."""
     words = [str(word) for word in argv]
-    source = {"stdin": subprocess.DEVNULL} if stdin is None else {}
     try:
         done = subprocess.run(
-            words, env=env, cwd=cwd, input=stdin, timeout=timeout_s, capture_output=True, text=True, **source
+            words, env=env, cwd=cwd, input=stdin or "", timeout=timeout_s, capture_output=True, text=True
         )
     except FileNotFoundError as exc:
         raise MissingProgram(words[0], "install it and run the command again") from exc

@@ -31,6 +31,11 @@ from tests.cluster.steps import Steps
 
 READY_TIMEOUT_S = 60
 FIRST_FREE_PORT = 20000
+TOKEN_REQUEST = {
+    "apiVersion": "authentication.k8s.io/v1",
+    "kind": "TokenRequest",
+    "spec": {"expirationSeconds": 86400},
+}
 
 
 class Size(StrEnum):
@@ -88,8 +93,8 @@ class ControlPlane:
 
     def kubeconfig_for_service_account(self, namespace: str, name: str) -> Path:
         """A kubeconfig with a fresh token, good for a day, of a service account that exists."""
-        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 86400}}
-        made = self.rest.post(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", request)
+        account = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}"
+        made = self.rest.post(f"{account}/token", TOKEN_REQUEST)
         path = kubeconfig(self.state, f"account-{namespace}-{name}")
         return write_kubeconfig(path, self.server, self.ca, Token(made["status"]["token"]))
 

@@ -69,6 +69,4 @@ def _make(state: Path, ports: Ports, files: Files) -> None:
     write_policy(files.audit_policy)
     for name, (user, groups) in USERS.items():
         pair = authority.client(name, user, groups)
-        write_kubeconfig(
-            kubeconfig(state, name), f"https://127.0.0.1:{ports.api}", authority.certificate, pair
-        )
+        write_kubeconfig(kubeconfig(state, name), f"https://127.0.0.1:{ports.api}", authority.certificate, pair)

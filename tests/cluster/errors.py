@@ -29,7 +29,10 @@ class NotReady(ClusterError):
 
 class PortTaken(ClusterError):
     def __init__(self, port: int) -> None:
-        super().__init__(f"port 127.0.0.1:{port} is taken by another program; end it or name another with --port-base or --api-port/--node-port")
+        super().__init__(
+            f"port 127.0.0.1:{port} is taken by another program; "
+            "end that program, or name other ports with --port-base (control plane), --api-port or --node-port (kind)"
+        )
 
 
 class MissingProgram(ClusterError):

@@ -16,7 +16,7 @@ import pytest
 from tests.cluster.control import ControlPlane, Size, free_ports
 from tests.cluster.kind.cluster import KindCluster
 from tests.cluster.programs import Programs, ensure
-from tests.cluster.recipes import CONTROL
+from tests.cluster.recipes import CONTROL, HELM
 from tests.cluster.settings import Settings
 from tests.cluster.steps import Steps
 
@@ -28,8 +28,14 @@ def cluster_settings() -> Settings:
 
 @pytest.fixture(scope="session")
 def control_programs(cluster_settings: Settings) -> Programs:
-    """etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok, helm: name → path."""
+    """etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kwok: name → path."""
     return ensure(cluster_settings, CONTROL, Steps())
+
+
+@pytest.fixture(scope="session")
+def helm(cluster_settings: Settings) -> Path:
+    """The real Helm; where it works is decided by the KUBECONFIG that a test gives it."""
+    return ensure(cluster_settings, (HELM,), Steps())["helm"]
 
 
 @pytest.fixture(scope="session")

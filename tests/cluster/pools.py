@@ -1,4 +1,4 @@
-"""Fake nodes of the accelerator pools that a control plane shows: labels, taints and resources as the vendors' plug-ins set them."""
+"""Fake nodes of the accelerator pools: labels, taints and resources as the vendors' own plug-ins set them."""
 
 from __future__ import annotations
 

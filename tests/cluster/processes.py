@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -37,10 +38,8 @@ class Identity:
 
     def _reap(self) -> None:
         """A child of this very process that has ended stays visible as a zombie until somebody waits for it."""
-        try:
+        with suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
-        except ChildProcessError:
-            pass
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ class Background:
         unfinished.rename(self.pid_file)
 
 
-def _spawn(words: Sequence[str], env: Mapping[str, str], log: Path) -> int:
+def _spawn(words: list[str], env: Mapping[str, str], log: Path) -> int:
     """Start a program in a session of its own, so that Ctrl-C in the caller's terminal does not reach it."""
     output = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     files = [
@@ -130,10 +129,8 @@ def _spawn(words: Sequence[str], env: Mapping[str, str], log: Path) -> int:
 
 def _signal(identity: Identity, number: signal.Signals) -> None:
     if identity.is_running():
-        try:
+        with suppress(ProcessLookupError):  # it may end between the check and the signal
             os.kill(identity.pid, number)
-        except ProcessLookupError:
-            pass  # it ended between the check and the signal
 
 
 def _wait_gone(identity: Identity, timeout_s: float) -> None:

@@ -102,7 +102,7 @@ def _build_once(settings: Settings, recipe: Recipe) -> None:
 
 
 def _build(settings: Settings, recipe: Recipe, target: Path) -> None:
-    """Build into a folder beside the target and rename it, so that an interrupted build is never taken for a whole one."""
+    """Build into a folder beside the target, then rename it: an interrupted build is never taken for a whole one."""
     unfinished = target.with_name(f".unfinished-{recipe.name}")
     shutil.rmtree(unfinished, ignore_errors=True)
     (unfinished / "bin").mkdir(parents=True)

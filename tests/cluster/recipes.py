@@ -1,4 +1,4 @@
-"""Which Go programs the test clusters are made of, and how each group is built. Versions live in programs/*/go.mod only."""
+"""Which Go programs the test clusters are made of, and how each group is built; versions live in programs/*/go.mod."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KUBERNETES_VERSION_VARIABLES = "k8s.io/component-base/version"
 
 @dataclass(frozen=True)
 class KeptFiles:
-    """Files of a Go module that are needed when the programs run; kept beside them, so that no module cache is needed."""
+    """Files of a Go module that the running programs need; kept beside them, so that no module cache is needed."""
 
     module: str
     folders: tuple[str, ...]
@@ -52,12 +52,21 @@ def _cni(*plugins: str) -> tuple[str, ...]:
     return tuple(f"github.com/containernetworking/plugins/plugins/{plugin}" for plugin in plugins)
 
 
+KUBECTL = Recipe("kubectl", "kubernetes", _kubernetes("kubectl"), version_of=KUBERNETES)
+HELM = Recipe("helm", "helm", ("helm.sh/helm/v4/cmd/helm",))
+KIND = Recipe(
+    "kind",
+    "kind",
+    ("sigs.k8s.io/kind",),
+    kept=KeptFiles("sigs.k8s.io/kind", ("images/base/files", "pkg/apis/config/defaults")),
+)
 CONTROL = (
+    KUBECTL,
     Recipe("etcd", "etcd", ("go.etcd.io/etcd/server/v3",), output="etcd"),
     Recipe(
         "kubernetes-control",
         "kubernetes",
-        _kubernetes("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
+        _kubernetes("kube-apiserver", "kube-controller-manager", "kube-scheduler"),
         version_of=KUBERNETES,
     ),
     Recipe(
@@ -66,7 +75,6 @@ CONTROL = (
         ("sigs.k8s.io/kwok/cmd/kwok",),
         kept=KeptFiles("sigs.k8s.io/kwok", ("kustomize/stage",)),
     ),
-    Recipe("helm", "helm", ("helm.sh/helm/v4/cmd/helm",)),
 )
 NODE = (
     Recipe(
@@ -75,12 +83,7 @@ NODE = (
         _kubernetes("kubeadm", "kubelet", "kube-proxy"),
         version_of=KUBERNETES,
     ),
-    Recipe(
-        "kind",
-        "kind",
-        ("sigs.k8s.io/kind",),
-        kept=KeptFiles("sigs.k8s.io/kind", ("images/base/files", "pkg/apis/config/defaults")),
-    ),
+    KIND,
     Recipe(
         "containerd",
         "containerd",
@@ -93,6 +96,4 @@ NODE = (
     Recipe("coredns", "coredns", (".",), output="coredns"),
     Recipe("pause", "pause", (".",), output="pause"),
 )
-RECIPES = {recipe.name: recipe for recipe in CONTROL + NODE}
-# what a user with Docker and a registry needs: kind itself, and the command-line tools
-KIND_ONLY = tuple(RECIPES[name] for name in ("kind", "kubernetes-control", "helm"))
+RECIPES = {recipe.name: recipe for recipe in (*CONTROL, HELM, *NODE)}

@@ -1,4 +1,4 @@
-"""The few calls that setting a cluster up needs, as plain HTTPS with a client certificate: no client library, no kubectl."""
+"""The few calls that setting a cluster up needs, as plain HTTPS with a client certificate and no client library."""
 
 from __future__ import annotations
 

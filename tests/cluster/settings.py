@@ -1,4 +1,4 @@
-"""Where the test clusters keep their files and which ports they take: one frozen object, made once by `main` or a fixture."""
+"""Where the test clusters keep files and which ports they take: one frozen object that `main` or a fixture makes."""
 
 from __future__ import annotations
 

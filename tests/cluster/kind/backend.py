@@ -1,4 +1,4 @@
-"""Where the kind cluster's containers run: the user's Docker with the published node image, or a Docker and image of our own."""
+"""Where the kind cluster's containers run: the user's Docker with the published node image, or all of it our own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cluster.kind.packages import ensure_packages, require_debian, require
 from tests.cluster.kind.sandbox import Sandbox
 from tests.cluster.processes import Background
 from tests.cluster.programs import Programs, ensure
-from tests.cluster.recipes import CONTROL, KIND_ONLY, NODE
+from tests.cluster.recipes import CONTROL, KIND, KUBECTL, NODE
 from tests.cluster.settings import Settings
 from tests.cluster.steps import Steps
 
@@ -118,7 +118,7 @@ def choose(settings: Settings, steps: Steps) -> Backend:
     """Take the user's Docker if it answers and has or can get kind's node image; say which and why."""
     reason = reason_against_docker()
     if reason is None:
-        programs = ensure(settings, KIND_ONLY, steps)
+        programs = ensure(settings, (KIND, KUBECTL), steps)
         image = published_image(programs)
         with steps.step(f"node image {image.split('@')[0]}: ask Docker for it"):
             reason = reason_against_image(image)

@@ -188,7 +188,7 @@ class KindCluster:
         self._kind(backend, "delete", "cluster", "--kubeconfig", str(self.kubeconfig))
 
     def _kind(self, backend: Backend, *arguments: str) -> None:
-        command = [self.programs["kind"], *arguments, "--name", self.settings.cluster]
+        command = [str(self.programs["kind"]), *arguments, "--name", self.settings.cluster]
         run_logged(command, self.settings.logs / f"kind-{arguments[0]}.log", env=backend.environment)
 
     def _nodes_run(self, backend: Backend) -> bool:

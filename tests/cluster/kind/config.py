@@ -1,4 +1,4 @@
-"""What the kind cluster looks like: one control plane with an audit log, one worker with the volumes' folders and a port."""
+"""What the kind cluster looks like: a control plane with an audit log, a worker with folders and a port."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 CLONE_NEWNET = 0x40000000
 CHUNK_BYTES = 1 << 16
@@ -56,7 +57,7 @@ def listen(port: int) -> socket.socket:
 
 def enter_network_namespace(pid: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    with open(f"/proc/{pid}/ns/net") as namespace:
+    with Path(f"/proc/{pid}/ns/net").open() as namespace:
         if libc.setns(namespace.fileno(), CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), f"cannot enter the network namespace of process {pid}")
 

@@ -1,4 +1,4 @@
-"""The kind node image, made without a registry: a Debian tree, kind's base files, our programs, and a filled image store.
+"""The kind node image without a registry: a Debian tree, kind's base files, our programs, and a filled image store.
 
 Built once, then kept in the cache as one compressed file that a later start only loads.
 """
@@ -36,7 +36,11 @@ STOPSIGNAL SIGRTMIN+3
 COPY root/ /
 RUN /kind/node-setup.sh && rm /kind/node-setup.sh
 """
-START_CONTAINERD = "(containerd >/dev/null 2>&1 &); for _ in $(seq 50); do ctr info >/dev/null 2>&1 && exit; sleep .2; done; exit 1"
+START_CONTAINERD = """\
+(containerd >/dev/null 2>&1 &)
+for _ in $(seq 50); do ctr info >/dev/null 2>&1 && exit; sleep .2; done
+exit 1
+"""
 IMPORT = "ctr -n k8s.io images import --label=io.cri-containerd.pinned=pinned --all-platforms --no-unpack --digests"
 
 
@@ -132,10 +136,10 @@ def kubernetes_version() -> str:
 def image_key() -> str:
     """A hash of all that goes into the image: programs, trees, our files and this recipe."""
     digest = hashlib.sha256(DOCKERFILE.encode())
-    for recipe in CONTROL + NODE:
-        if recipe.name not in ("helm", "kwok", "kind"):
+    for recipe in (*CONTROL, *NODE):
+        if recipe.name != "kwok":
             digest.update(key(recipe).encode())
-    digest.update(key(RECIPES["kind"]).encode() + NODE_TREE.key.encode() + NETWORK_TREE.key.encode())
+    digest.update(NODE_TREE.key.encode() + NETWORK_TREE.key.encode())
     for name in ("node-setup.sh", "podnet.sh", "podnet.yaml"):
         digest.update((FILES / name).read_bytes())
     return digest.hexdigest()[:16]

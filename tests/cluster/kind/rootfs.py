@@ -1,4 +1,4 @@
-"""Two small Debian trees, made by mmdebstrap from the machine's own package sources and kept in the cache as tar files."""
+"""Two small Debian trees, made by mmdebstrap from the machine's own package sources and kept in the cache."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Sandbox:
         self.state.mkdir(parents=True, exist_ok=True)
         self.data.mkdir(parents=True, exist_ok=True)
         self._raise_inotify_limit()
-        program = [*NAMESPACES, "tini", "-g", "--", FILES / "sandbox.sh", *self._dockerd()]
+        program: list[str | Path] = [*NAMESPACES, "tini", "-g", "--", FILES / "sandbox.sh", *self._dockerd()]
         self.process.start(program, env=self.environment)
         self.process.wait_until(self.is_up, START_TIMEOUT_S)
 
