@@ -14,6 +14,7 @@ METRICS_PORT = 9090
 
 STAGE_FILE_PATH = "/etc/omni/stage.json"
 STAGE_TABLE_PATH = "/etc/omni/stage-table.json"
+STAGE_TABLE_KEY = "stage-table.json"
 API_KEYS_PATH = "/etc/omni/api-keys"
 VOLUMES_ROOT = "/var/lib/omni/volumes"
 
@@ -38,3 +39,8 @@ FINAL = ""
 
 def edge_name(source: str, target: str) -> str:
     return f"{source}->{target}"
+
+
+def stage_table_config_map(model: str) -> str:
+    """The ConfigMap of a model's namespace that holds its stage table under STAGE_TABLE_KEY; frontends watch it."""
+    return f"{model}-stage-table"
