@@ -86,7 +86,8 @@ class KindCluster:
             with self.steps.step("every node Ready"):
                 self.kubectl("wait", "--for=condition=Ready", "node", "--all", f"--timeout={READY_TIMEOUT_S}s")
 
-    def down(self) -> None:
+    def down(self, *, wipe: bool = False) -> None:
+        """Leave nothing running; `wipe` also gives the space back that loaded images take."""
         with exclusive(self._lock):
             backend = self._backend
             if backend.is_up() and self.programs["kind"].exists():
@@ -95,9 +96,18 @@ class KindCluster:
             with self.steps.step("end what ran it"):
                 backend.stop()
                 shutil.rmtree(self.settings.kind, ignore_errors=True)
+                if wipe and isinstance(backend, OwnBackend):
+                    shutil.rmtree(backend.sandbox.data, ignore_errors=True)
 
     def is_up(self) -> bool:
         return "config" in (self._made or {}) and self._backend.is_up() and self._nodes_run(self._backend)
+
+    def describe(self) -> str:
+        """One line about what runs, for people."""
+        if self.is_up():
+            return f"up by backend {self._backend.name!r}; export KUBECONFIG={self.kubeconfig}"
+        runs = self._backend.is_up() and self._backend.name == OwnBackend.name
+        return "a dockerd of our own runs, but no whole cluster; cluster-up goes on" if runs else "nothing runs"
 
     # ---- content
 
@@ -111,14 +121,15 @@ class KindCluster:
     def make_volumes(self, namespace: str) -> None:
         """Create the namespace if need be, and its claims `venv` and `models`, bound to volumes of its own."""
         self._create_if_absent(volumes.namespace_object(namespace))
-        for claim, path in volumes.paths(self.settings).items():
+        folders = volumes.folders(Path((self._made or {})["venv"]))
+        for claim, path in folders.items():
             if self._phase("pv", volumes.volume_name(namespace, claim)) in ("Released", "Failed"):
                 self.kubectl("delete", "pv", volumes.volume_name(namespace, claim))
             self._create_if_absent(volumes.volume(namespace, claim, path))
             self._create_if_absent(volumes.claim_object(namespace, claim))
         self.kubectl(
             *("-n", namespace, "wait", "--for=jsonpath={.status.phase}=Bound", "--timeout=30s"),
-            *(f"pvc/{claim}" for claim in volumes.paths(self.settings)),
+            *(f"pvc/{claim}" for claim in folders),
         )
 
     # ---- inside
@@ -154,6 +165,7 @@ class KindCluster:
         return {
             "backend": backend.name,
             "image": image,
+            "venv": str(self.settings.venv),
             "config": config.kind_config(self.settings),
             "folders": folders,
         }

@@ -6,18 +6,18 @@ Released when that claim's namespace is deleted, so each namespace has volumes o
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from tests.cluster.kind.config import MODELS_IN_NODE, VOLUMES_LABEL
-from tests.cluster.settings import Settings
 
 STORAGE_CLASS = "omni-static"  # no such object exists: nothing provisions, and the default class stays out of it
 CAPACITY = "8Gi"
 
 
-def paths(settings: Settings) -> dict[str, str]:
-    """Claim name → folder on the worker."""
-    return {"venv": str(settings.venv), "models": MODELS_IN_NODE}
+def folders(venv: Path) -> dict[str, str]:
+    """Claim name → folder on the worker; the environment is at the place where it was made, as it must be."""
+    return {"venv": str(venv), "models": MODELS_IN_NODE}
 
 
 def volume_name(namespace: str, claim: str) -> str:
