@@ -1,4 +1,4 @@
-"""The frozen ids: rows of the source inventories (A1, B1, R001, AC-01 …) and reported faults (operator:B01, runtime:L2 …)."""
+"""The frozen ids: rows of the source inventories (A1, R001, AC-01) and reported faults (operator:B01, runtime:L2)."""
 
 from pathlib import Path
 
