@@ -68,21 +68,20 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $names | sortAlpha | join "," -}}
 {{- end }}
 
-{{/* What the operator is told at start. */}}
+{{/* What the operator is told at start: the file that omni_operator.settings reads. */}}
 {{- define "omni.config" -}}
 accelerators:
   {{- include "omni.accelerators" . | fromJson | toYaml | nindent 2 }}
 frontend:
   image: {{ include "omni.image" (dict "root" . "reference" .Values.images.frontend) | quote }}
-  clusterRole: omni-frontend
-  resources:
-    {{- toYaml .Values.frontend.resources | nindent 4 }}
-pods:
-  imagePullPolicy: {{ .Values.images.pullPolicy }}
-  imagePullSecrets:
-    {{- toYaml .Values.images.pullSecrets | nindent 4 }}
-leaderElection:
-  leaseName: {{ include "omni.fullname" . }}
+  {{- toYaml .Values.frontend.resources | nindent 2 }}
+images:
+  pullPolicy: {{ .Values.images.pullPolicy }}
+  pullSecrets: {{ toJson .Values.images.pullSecrets }}
+watchNamespaces: {{ toJson .Values.operator.watchNamespaces }}
+workers: {{ .Values.operator.workers }}
+lease:
+  name: {{ include "omni.fullname" . }}
 log:
   {{- toYaml .Values.operator.log | nindent 2 }}
 {{- end }}

@@ -1,0 +1,51 @@
+"""The Python environment of an image: a venv of hash-locked packages in the cache, made once for each lock."""
+
+import shutil
+from pathlib import Path
+
+from images import content
+from images.commands import run
+from images.errors import ForbiddenPackages
+from images.recipes import Recipe
+from images.steps import step
+
+PYTHON = "/usr/bin/python3.11"
+"""Debian's, as in the images: a venv refers to its interpreter by path."""
+
+
+def ensure(recipe: Recipe, cache: Path) -> Path:
+    folder = cache / f"environment-{recipe.name}-{key(recipe)}"
+    if not folder.exists():
+        with step(f"{recipe.name}: packages of requirements/{recipe.requirements}"):
+            _make(recipe, folder)
+    return folder
+
+
+def key(recipe: Recipe) -> str:
+    return content.of_text(recipe.lock.read_text(), PYTHON, *recipe.forbidden)
+
+
+def _make(recipe: Recipe, folder: Path) -> None:
+    partial = folder.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    run(["uv", "venv", "-q", "--python", PYTHON, partial])
+    run(["uv", "pip", "sync", "-q", "--require-hashes", recipe.lock], env={"VIRTUAL_ENV": str(partial)})
+    _refuse(recipe, partial)
+    byte_compile(partial / "lib")
+    partial.rename(folder)
+
+
+def _refuse(recipe: Recipe, environment: Path) -> None:
+    found = [name for name in recipe.forbidden if any(environment.glob(f"lib/*/site-packages/{name}"))]
+    if found:
+        raise ForbiddenPackages(recipe.name, found)
+
+
+def byte_compile(folder: Path) -> None:
+    """Compile in advance, since nobody may write in the pod; unchecked, since copying changes modification times.
+
+    Packages ship a few files for other Python versions, so a failure to compile some is no failure.
+    """
+    program = "import compileall, py_compile, sys; compileall.compile_dir(sys.argv[1], quiet=2, workers=2, "
+    program += "invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)"
+    run([PYTHON, "-c", program, folder])
