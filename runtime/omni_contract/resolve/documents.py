@@ -30,6 +30,7 @@ def stage_file(model: ResolvedModel, stage_name: str, revision: str, volumes_roo
         family=model.family,
         model_path=str(PurePosixPath(volumes_root, model.source.claim, model.source.path)),
         load_format=model.load_format,
+        vendor=stage.device.vendor,
         engine=stage.engine,
         inputs=tuple(_end(edge, edge.source) for edge in model.edges if edge.target == stage.name),
         outputs=tuple(_end(edge, edge.target) for edge in model.edges if edge.source == stage.name),

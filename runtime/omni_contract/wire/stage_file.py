@@ -5,7 +5,9 @@ It holds what makes a worker restart when it changes. Sampling defaults are in t
 
 from typing import Literal
 
-from omni_contract.accelerators import ConfigModel
+from pydantic import Field
+
+from omni_contract.accelerators import ConfigModel, Vendor
 from omni_contract.api.v1alpha1 import EngineBlock, OutputSpec
 
 
@@ -28,6 +30,7 @@ class StageFile(ConfigModel):
     family: str | None
     model_path: str
     load_format: Literal["auto", "dummy"] = "auto"
+    vendor: Vendor = Field(Vendor.CPU, description="Whose device the stage runs on; the engine takes no other.")
     engine: EngineBlock
     inputs: tuple[EdgeEnd, ...] = ()
     outputs: tuple[EdgeEnd, ...] = ()

@@ -1,0 +1,93 @@
+"""The diffusion engine: a stage's phases on a step thread, behind the protocol that the worker drives."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+from omni_contract.api.v1alpha1 import DiffusionPhase
+from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_contract.wire.names import FINAL
+from omni_runtime.diffusion.errors import translate
+from omni_runtime.diffusion.loading import LoadPlan, load_blocks
+from omni_runtime.diffusion.pipeline import PhasePipeline, Turned
+from omni_runtime.diffusion.request import parse_image_request
+from omni_runtime.diffusion.step_thread import StepThread, Ticket
+from omni_runtime.engines.protocol import StageEvent, StageOutput, StageProgress, StageRequest, StageUsage
+from omni_runtime.families.protocol import DiffusionFamily
+
+
+@dataclass(frozen=True)
+class DiffusionSettings:
+    stage: str
+    family: DiffusionFamily
+    phases: tuple[DiffusionPhase, ...]
+    plan: LoadPlan
+    max_in_flight: int
+
+
+class DiffusionEngine:
+    """Serves up to `max_in_flight` requests in fair rotation, one denoising step each."""
+
+    def __init__(self, settings: DiffusionSettings) -> None:
+        self._settings = settings
+        self._thread = StepThread(f"steps-{settings.stage}", _prepare_thread, translate)
+        self._pipeline: PhasePipeline | None = None
+        self._in_flight = 0
+
+    async def load(self, report: Callable[[str], None]) -> None:
+        self._thread.start()
+        ticket = self._thread.submit("load", self._load_turns())
+        async for line in ticket.items():
+            report(line)
+
+    async def run(self, request: StageRequest) -> AsyncIterator[StageEvent]:
+        pipeline = self._admit()
+        image = parse_image_request(request, self._settings.family.size_multiple)
+        if image.prompt is None and "encode" in self._settings.phases:
+            raise OmniError(ErrorCode.INVALID_REQUEST, "the prompt is missing", "prompt")
+        payloads = tuple(payload for edge, payload in request.inputs.items() if edge != FINAL)
+        self._in_flight += 1
+        ticket: Ticket[Turned] = self._thread.submit(request.request_id, pipeline.turns(image, payloads))
+        try:
+            steps = 0
+            async for item in ticket.items():
+                if isinstance(item, StageProgress):
+                    steps = item.step
+                    yield item
+                else:
+                    for edge in request.outputs:
+                        yield StageOutput(edge, item)
+            yield StageUsage(steps=steps, compute_seconds=ticket.busy_s)
+        finally:
+            self._thread.cancel(ticket)
+            await ticket.ended()
+            self._in_flight -= 1
+
+    def heartbeat_age_s(self) -> float:
+        return self._thread.heartbeat_age_s() if self._pipeline is not None else 0.0
+
+    async def close(self) -> None:
+        await self._thread.stop()
+        self._pipeline = None
+
+    def _admit(self) -> PhasePipeline:
+        if self._pipeline is None:
+            raise OmniError(ErrorCode.STAGE_UNAVAILABLE, f'stage "{self._settings.stage}" has not loaded its model')
+        if self._in_flight >= self._settings.max_in_flight:
+            text = f'stage "{self._settings.stage}" is full: {self._in_flight} requests in flight'
+            raise OmniError(ErrorCode.OVERLOADED, text)
+        return self._pipeline
+
+    def _load_turns(self) -> Iterator[str]:
+        settings = self._settings
+        blocks = yield from load_blocks(settings.family, settings.phases, settings.plan)
+        pipeline = PhasePipeline(settings.family, settings.phases, blocks, settings.plan.device)
+        yield "running a self-test"
+        for _ in pipeline.probe_turns():
+            pass
+        self._pipeline = pipeline
+
+
+def _prepare_thread() -> None:
+    torch.set_grad_enabled(False)

@@ -1,0 +1,109 @@
+"""The loaded blocks of a stage, and one request's way through them, one turn at a time.
+
+With `loading.py` the only module that knows how diffusers runs modular blocks. Not thread-safe: everything happens on
+the step thread. A request owns its scheduler, guider, generator and state, so that neighbours cannot disturb it.
+"""
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+import torch
+from diffusers import ClassifierFreeGuidance, ModularPipeline
+from diffusers.modular_pipelines.modular_pipeline import PipelineState
+
+from omni_contract.api.v1alpha1 import DiffusionPhase
+from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_contract.wire.payload import Payload
+from omni_runtime.diffusion.request import ImageRequest
+from omni_runtime.diffusion.tensors import to_payload, to_tensors
+from omni_runtime.engines.protocol import StageProgress
+from omni_runtime.families.protocol import DiffusionFamily
+
+Turned: TypeAlias = StageProgress | Payload
+"""What a turn brings: a step's progress, or the stage's output."""
+PHASES: tuple[DiffusionPhase, ...] = ("encode", "denoise", "decode")
+
+
+class PhasePipeline:
+    def __init__(
+        self, family: DiffusionFamily, phases: tuple[DiffusionPhase, ...], blocks: ModularPipeline, device: torch.device
+    ) -> None:
+        self._family = family
+        self._phases = phases
+        self._blocks = blocks
+        self._device = device
+
+    def turns(self, request: ImageRequest, payloads: tuple[Payload, ...]) -> Iterator[Turned | None]:
+        """Each item is one turn: a denoising step, or another phase whole. The last is the stage's output."""
+        components, state = self._begin(request, payloads)
+        for phase in self._phases:
+            components.guider = self._guider(request, state)
+            blocks = self._family.blocks(phase)
+            self._call(blocks.before, components, state)
+            if blocks.loop is not None:
+                yield from self._loop(blocks.loop, components, state)
+            self._call(blocks.after, components, state)
+            selected = self._family.select(phase, state.values)
+            _require_finite(phase, selected)
+            if phase != self._phases[-1]:
+                yield None
+        yield to_payload(selected)
+
+    def probe_turns(self) -> Iterator[Turned | None]:
+        """A real request at a small size and with few steps, on made-up input if the stage is not the first."""
+        side = 4 * self._family.size_multiple
+        request = ImageRequest("self-test", " ", side, side, steps=2, guidance_scale=2.0, seed=0)
+        probe = to_payload(self._family.probe(self._phases[0], self._blocks))
+        return self.turns(request, (probe,) if probe else ())
+
+    def count_tokens(self, text: str) -> int:
+        return self._family.count_tokens(self._blocks, text) if "encode" in self._phases else 0
+
+    def _begin(self, request: ImageRequest, payloads: tuple[Payload, ...]) -> tuple[ModularPipeline, PipelineState]:
+        components = copy.copy(self._blocks)
+        if "denoise" in self._phases:
+            scheduler = self._blocks.scheduler
+            components.scheduler = type(scheduler).from_config(scheduler.config)
+        state = PipelineState()
+        # On the CPU, so that a seed means the same picture on every device.
+        state.set("generator", torch.Generator("cpu").manual_seed(request.seed))
+        for name, value in {**self._family.block_inputs(request), **self._adapted(payloads)}.items():
+            state.set(name, value)
+        return components, state
+
+    def _adapted(self, payloads: tuple[Payload, ...]) -> Mapping[str, object]:
+        first = PHASES.index(self._phases[0])
+        if first == 0:
+            return {}
+        tensors = {name: t for payload in payloads for name, t in to_tensors(payload, self._device).items()}
+        return self._family.adapt(PHASES[first - 1], tensors)
+
+    def _guider(self, request: ImageRequest, state: PipelineState) -> ClassifierFreeGuidance:
+        is_guided = self._family.is_guided(request, state.values)
+        return ClassifierFreeGuidance(guidance_scale=request.guidance_scale, enabled=is_guided)
+
+    def _call(self, names: tuple[str, ...], components: ModularPipeline, state: PipelineState) -> None:
+        for name in names:
+            self._blocks.blocks.sub_blocks[name](components, state)
+
+    def _loop(self, name: str, components: ModularPipeline, state: PipelineState) -> Iterator[StageProgress]:
+        block = self._blocks.blocks.sub_blocks[name]
+        loop_state: Any = block.get_block_state(state)
+        self._family.begin_loop(loop_state)
+        total = len(loop_state.timesteps)
+        if not loop_state.timesteps.isfinite().all():
+            # A schedule stretched to a terminal value divides by zero when it has but one step.
+            text = f'parameter "steps" is {total}; the model\'s schedule needs more steps'
+            raise OmniError(ErrorCode.INVALID_REQUEST, text, "steps")
+        for step, timestep in enumerate(loop_state.timesteps):
+            block.loop_step(components, loop_state, i=step, t=timestep)
+            yield StageProgress(step + 1, total)
+        block.set_block_state(state, loop_state)
+
+
+def _require_finite(phase: DiffusionPhase, selected: Mapping[str, torch.Tensor]) -> None:
+    for name, tensor in selected.items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            text = f'phase "{phase}" made "{name}" with values that are not finite in {tensor.dtype}'
+            raise OmniError(ErrorCode.STAGE_FAILED, f"{text}; a wider dtype may help")

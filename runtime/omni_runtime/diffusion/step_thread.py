@@ -1,0 +1,190 @@
+"""The one thread that runs a stage's torch work, in turns, and hands what comes out to the event loop.
+
+Torch is not asynchronous; with all requests on one thread, each step of one runs between steps of the others, in fair
+rotation, and the event loop stays free. Nothing polls: the thread sleeps on a condition while nobody needs a turn.
+"""
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from math import inf
+from time import monotonic
+from typing import Any, Generic, TypeVar
+
+from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_runtime.diffusion.rotation import Rotation
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Yielded:
+    item: Any
+
+
+@dataclass(frozen=True)
+class Ended:
+    error: OmniError | None
+
+
+class Mailbox:
+    """Calls made on the event loop from another thread, as many as there are in one wake-up."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._calls: list[Callable[[], None]] = []
+
+    def post(self, call: Callable[[], None]) -> None:
+        with self._lock:
+            self._calls.append(call)
+            is_first = len(self._calls) == 1
+        if is_first:
+            self._loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        with self._lock:
+            calls, self._calls = self._calls, []
+        for call in calls:
+            call()
+
+
+class Ticket(Generic[T]):
+    """One request's work, as the event loop sees it. Ended means that the thread has dropped the work for good."""
+
+    def __init__(self, request_id: str, work: Iterator[T | None], mailbox: Mailbox) -> None:
+        self.request_id = request_id
+        self.work = work
+        self.is_cancelled = False
+        self.busy_s = 0.0
+        """Time on the thread; final once ended."""
+        self._mailbox = mailbox
+        self._items: deque[T] = deque()
+        self._changed = asyncio.Event()
+        self._has_ended = asyncio.Event()
+        self._error: OmniError | None = None
+
+    async def items(self) -> AsyncIterator[T]:
+        """What the turns yielded, in order; raises the error that ended the work."""
+        while not (self._has_ended.is_set() and not self._items):
+            await self._changed.wait()
+            self._changed.clear()
+            while self._items:
+                yield self._items.popleft()
+        if self._error is not None:
+            raise self._error
+
+    async def ended(self) -> None:
+        await self._has_ended.wait()
+
+    def post(self, item: T) -> None:
+        self._mailbox.post(lambda: self._add(item))
+
+    def post_end(self, error: OmniError | None) -> None:
+        self._mailbox.post(lambda: self._end(error))
+
+    def _add(self, item: T) -> None:
+        self._items.append(item)
+        self._changed.set()
+
+    def _end(self, error: OmniError | None) -> None:
+        self._error = error
+        self._has_ended.set()
+        self._changed.set()
+
+
+class StepThread:
+    """Owned by an engine; `start` on its event loop, `stop` once.
+
+    `prepare` runs first, on the thread; `translate` turns an exception of the work into the error of its request.
+    """
+
+    def __init__(self, name: str, prepare: Callable[[], None], translate: Callable[[Exception], OmniError]) -> None:
+        self._thread = threading.Thread(target=self._main, name=name, daemon=True)
+        self._prepare = prepare
+        self._translate = translate
+        self._wake = threading.Condition()
+        self._rotation: Rotation[Ticket[Any]] = Rotation()
+        self._turn_began: float | None = None
+        self._is_stopping = False
+        self._mailbox: Mailbox
+
+    def start(self) -> None:
+        self._mailbox = Mailbox(asyncio.get_running_loop())
+        self._thread.start()
+
+    def submit(self, request_id: str, work: Iterator[T | None]) -> Ticket[T]:
+        """Give `work` its turns: each `next` is one, and what it yields, if not None, is an item of the ticket."""
+        ticket = Ticket(request_id, work, self._mailbox)
+        with self._wake:
+            self._rotation.join(ticket)
+            self._wake.notify()
+        return ticket
+
+    def cancel(self, ticket: Ticket[Any]) -> None:
+        """Close the work before anybody else's next turn; no-op if it ended."""
+        with self._wake:
+            ticket.is_cancelled = True
+            self._rotation.hurry(ticket)
+
+    def heartbeat_age_s(self) -> float:
+        began = self._turn_began
+        if not self._thread.is_alive():
+            return inf
+        return 0.0 if began is None else monotonic() - began
+
+    async def stop(self) -> None:
+        """End what is left as cancelled and let the thread finish its present turn."""
+        with self._wake:
+            self._is_stopping = True
+            self._wake.notify()
+        await asyncio.to_thread(self._thread.join)
+
+    def _main(self) -> None:
+        self._prepare()
+        while (ticket := self._next()) is not None:
+            self._turn(ticket)
+
+    def _next(self) -> Ticket[Any] | None:
+        with self._wake:
+            self._wake.wait_for(lambda: len(self._rotation) > 0 or self._is_stopping)
+            if not self._rotation:
+                return None
+            ticket = self._rotation.take()
+            ticket.is_cancelled |= self._is_stopping
+            return ticket
+
+    def _turn(self, ticket: Ticket[Any]) -> None:
+        began = self._turn_began = monotonic()
+        outcome = self._advance(ticket)
+        ticket.busy_s += monotonic() - began
+        self._turn_began = None
+        if isinstance(outcome, Ended):
+            # Dropped here, so that what the work held is free before anybody hears of the end.
+            ticket.work = iter(())
+            ticket.post_end(outcome.error)
+            return
+        if outcome.item is not None:
+            ticket.post(outcome.item)
+        with self._wake:
+            self._rotation.join(ticket)
+            if ticket.is_cancelled:
+                self._rotation.hurry(ticket)
+
+    def _advance(self, ticket: Ticket[Any]) -> Yielded | Ended:
+        if ticket.is_cancelled:
+            return Ended(OmniError(ErrorCode.CANCELLED, "the request was cancelled"))
+        try:
+            return Yielded(next(ticket.work))
+        except StopIteration:
+            return Ended(None)
+        except OmniError as error:
+            return Ended(self._translate(error))
+        except Exception as error:
+            logger.exception("work on the step thread failed", extra={"request_id": ticket.request_id})
+            return Ended(self._translate(error))

@@ -1,0 +1,22 @@
+"""The model families by name. Adding one adds a folder and a line here; it is imported when it is first asked for."""
+
+from omni_runtime.families.protocol import DiffusionFamily, Family
+from omni_runtime.plugins import Plugin, Registry
+
+FAMILIES: Registry[type[Family]] = Registry("family")
+FAMILIES.register("qwen-image", Plugin("omni_runtime.families.qwen_image.family", "QwenImage"))
+
+
+class NoDiffusionPartError(LookupError):
+    """The family has no stage that a diffusion engine could run."""
+
+
+def family(name: str) -> Family:
+    return FAMILIES.factory(name)()
+
+
+def diffusion_family(name: str) -> DiffusionFamily:
+    found = family(name).diffusion
+    if found is None:
+        raise NoDiffusionPartError(f'family "{name}" has no diffusion stages; use another engine block')
+    return found

@@ -1,0 +1,59 @@
+"""Pictures by plain diffusers, for any test to compare with: `reference_images(model_dir, requests)`."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+SCRIPT = Path(__file__).parents[1] / "models" / "reference.py"
+TIMEOUT_S = 300
+
+
+@dataclass(frozen=True)
+class ReferenceRequest:
+    """A picture to be made; named as the HTTP surface and our parameters name things."""
+
+    prompt: str
+    negative_prompt: str | None = None
+    width: int = 64
+    height: int = 64
+    steps: int = 3
+    guidance_scale: float = 4.0
+    seed: int = 0
+
+
+_made: dict[tuple[str, ReferenceRequest], "numpy.ndarray[Any, Any]"] = {}
+"""Per test session; the model folders of a session do not change."""
+
+
+def reference_images(model_dir: Path, requests: Sequence[ReferenceRequest]) -> list["numpy.ndarray[Any, Any]"]:
+    """RGB arrays (height, width, 3), uint8, in the order of `requests`."""
+    missing = [request for request in dict.fromkeys(requests) if (str(model_dir), request) not in _made]
+    if missing:
+        for request, image in zip(missing, _run(model_dir, missing), strict=True):
+            _made[str(model_dir), request] = image
+    return [_made[str(model_dir), request] for request in requests]
+
+
+def _run(model_dir: Path, requests: Sequence[ReferenceRequest]) -> list["numpy.ndarray[Any, Any]"]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "images.npz"
+        command = [sys.executable, str(SCRIPT), str(model_dir), str(out)]
+        text = json.dumps([_arguments(request) for request in requests])
+        done = subprocess.run(command, input=text, text=True, capture_output=True, timeout=TIMEOUT_S, check=False)
+        assert done.returncode == 0, done.stderr[-4000:]
+        with numpy.load(out) as images:
+            return [images[str(position)] for position in range(len(requests))]
+
+
+def _arguments(request: ReferenceRequest) -> dict[str, object]:
+    arguments = asdict(request)
+    arguments["num_inference_steps"] = arguments.pop("steps")
+    arguments["true_cfg_scale"] = arguments.pop("guidance_scale")
+    return arguments
