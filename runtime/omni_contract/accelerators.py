@@ -38,7 +38,7 @@ class Toleration(ConfigModel):
 
 
 class ClaimMount(ConfigModel):
-    """An existing PersistentVolumeClaim of the model's namespace; every stage pod of the profile mounts it read-only."""
+    """An existing PersistentVolumeClaim of the model's namespace, mounted read-only by every stage pod."""
 
     claim: str
     mount_path: str

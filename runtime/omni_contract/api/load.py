@@ -1,4 +1,4 @@
-"""Reads model files. Used by `omni validate`, `omni render` and local mode, so that all of them refuse the same files."""
+"""Reads model files, for `omni validate`, `omni render` and local mode, so that all refuse the same files."""
 
 from pathlib import Path as FilePath
 

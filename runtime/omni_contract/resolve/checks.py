@@ -1,4 +1,4 @@
-"""What can be wrong with a model once its family and the cluster are known; rules of the file alone are in `api.rules`."""
+"""What can be wrong with a model once its family and the cluster are known; rules of the file: `api.rules`."""
 
 from collections.abc import Mapping
 

@@ -63,8 +63,8 @@ def _unknown_pool(stage: StageSpec, name: str, path: Path, catalog: AcceleratorC
 def _no_image(name: str, pool: Pool, profile: VendorProfile, path: Path) -> Problem:
     return Problem(
         (*path, "pool"),
-        f'pool "{name}" has vendor "{profile.vendor}", for which no runtime image is set; a stage is never moved to CPU '
-        f"silently, so set accelerators.profiles.{pool.profile}.image in the chart's values or choose another pool",
+        f'pool "{name}" has vendor "{profile.vendor}", for which no runtime image is set; a stage never falls back '
+        f"to CPU, so set accelerators.profiles.{pool.profile}.image in the chart's values or choose another pool",
     )
 
 

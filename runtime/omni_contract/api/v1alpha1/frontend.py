@@ -8,34 +8,64 @@ from omni_contract.api.v1alpha1.base import ApiModel, Seconds
 
 
 class SecretRef(ApiModel):
-    name: Annotated[str, Field(min_length=1, max_length=253)]
+    """A Secret in the model's namespace."""
+
+    name: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$")] = Field(
+        description="Name of the Secret."
+    )
 
 
 class AuthSpec(ApiModel):
-    """Who may call: a Secret whose values are API keys; without it the endpoint is open."""
+    """Who may call."""
 
-    api_keys_secret_ref: SecretRef | None = None
+    api_keys_secret_ref: SecretRef | None = Field(
+        None, description="A Secret whose values are API keys, one each; without it the endpoint is open to anybody."
+    )
 
 
 class FrontendLimits(ApiModel):
     """Bounds on what one request may ask and on what waits."""
 
-    max_body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = 1 << 20
-    max_image_pixels: Annotated[int, Field(ge=256, le=1 << 28)] = 4_194_304
-    max_steps: Annotated[int, Field(ge=1, le=10_000)] = 200
-    max_prompt_characters: Annotated[int, Field(ge=1, le=10_000_000)] = 32_000
-    max_queue_length: Annotated[int, Field(ge=0, le=1_000_000)] = 256
-    queue_timeout_seconds: Seconds = 30
-    request_timeout_seconds: Seconds = 600
+    max_body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = Field(
+        1 << 20, description="Largest request body; a larger one is answered with 413."
+    )
+    max_image_pixels: Annotated[int, Field(ge=256, le=1 << 28)] = Field(
+        4_194_304, description="Most pixels (width x height) of one image, read or made."
+    )
+    max_steps: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        200, description="Most denoising steps that a request may ask for."
+    )
+    max_prompt_characters: Annotated[int, Field(ge=1, le=10_000_000)] = Field(
+        32_000, description="Longest prompt, in characters."
+    )
+    max_queue_length: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        256, description="Most requests that wait in one frontend; the next is answered with 429 and Retry-After."
+    )
+    queue_timeout_seconds: Seconds = Field(
+        30, description="Longest time that a request waits for a free replica before it is answered with 503."
+    )
+    request_timeout_seconds: Seconds = Field(
+        600, description="Longest time that a request may take in all before it is answered with 504."
+    )
 
 
 class ServiceSpec(ApiModel):
-    type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = "ClusterIP"
-    node_port: Annotated[int, Field(ge=30000, le=32767)] | None = None
+    """The frontend's Service."""
+
+    type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = Field(
+        "ClusterIP", description="Who can reach the endpoint: the cluster, or others through a node or a load balancer."
+    )
+    node_port: Annotated[int, Field(ge=30000, le=32767)] | None = Field(
+        None, description="Port on every node, with type NodePort; left out, the cluster chooses one."
+    )
 
 
 class FrontendSpec(ApiModel):
-    replicas: Annotated[int, Field(ge=1, le=100)] = 1
-    service: ServiceSpec = ServiceSpec()
-    auth: AuthSpec = AuthSpec()
-    limits: FrontendLimits = FrontendLimits()
+    """The processes that answer the model's HTTP requests."""
+
+    replicas: Annotated[int, Field(ge=1, le=100)] = Field(1, description="Number of frontend replicas.")
+    service: ServiceSpec = Field(ServiceSpec(), description="The frontend's Service.")
+    auth: AuthSpec = Field(AuthSpec(), description="Who may call.")
+    limits: FrontendLimits = Field(
+        FrontendLimits(), description="Bounds on what one request may ask and on what waits."
+    )

@@ -1,27 +1,52 @@
-"""The OmniModel resource."""
+"""What the user writes under `spec`."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from omni_contract.api.v1alpha1.base import ApiModel, ServedName
+from omni_contract.api.v1alpha1.base import ApiModel, ListMap, ListSet, ServedName
 from omni_contract.api.v1alpha1.edge import EdgeSpec
 from omni_contract.api.v1alpha1.frontend import FrontendSpec
 from omni_contract.api.v1alpha1.stage import StageSpec
 
 
 class ModelSource(ApiModel):
-    source: Annotated[str, Field(min_length=1, max_length=512)]
-    revision: Annotated[str, Field(min_length=1, max_length=128)] | None = None
-    served_names: Annotated[tuple[ServedName, ...], Field(max_length=16)] = ()
-    load_format: Literal["auto", "dummy"] = "auto"
-    trust_remote_code: bool = False
+    """The checkpoint."""
+
+    source: Annotated[str, Field(min_length=1, max_length=512)] = Field(
+        description="Where the checkpoint is: pvc://CLAIM/PATH, a folder in a PersistentVolumeClaim of this namespace."
+    )
+    revision: Annotated[str, Field(min_length=1, max_length=128)] | None = Field(
+        None, description="Commit of a hub model; for the sources of a later release."
+    )
+    served_names: Annotated[tuple[ServedName, ...], Field(max_length=16), ListSet()] = Field(
+        (), description="Names under which clients ask for the model; left out, the resource's own name."
+    )
+    load_format: Literal["auto", "dummy"] = Field(
+        "auto", description="Whether weights are read (auto) or only their shapes, with random values (dummy)."
+    )
+    trust_remote_code: bool = Field(
+        False, description="Whether code from the checkpoint may run; no family of this release needs it."
+    )
 
 
 class OmniModelSpec(ApiModel):
-    model: ModelSource
-    family: Annotated[str, Field(min_length=1, max_length=63)] | None = None
-    stages: Annotated[tuple[StageSpec, ...], Field(max_length=16)] = ()
-    edges: Annotated[tuple[EdgeSpec, ...], Field(max_length=64)] = ()
-    frontend: FrontendSpec = FrontendSpec()
-    suspend: bool = False
+    """The model to serve: its checkpoint, its stages and what flows between them, its endpoint."""
+
+    model: ModelSource = Field(description="The checkpoint.")
+    family: Annotated[str, Field(min_length=1, max_length=63)] | None = Field(
+        None,
+        description="Name of a preset that gives stages, edges, sampling defaults and endpoints. Stages and edges "
+        "below lie over it, field by field; if one of the stages has a name that the preset does not know, the stages "
+        "and edges below replace it. Without a family, stages and edges must be complete.",
+    )
+    stages: Annotated[tuple[StageSpec, ...], Field(max_length=16), ListMap(("name",))] = Field(
+        (), description="The parts of the model, each in processes of its own, on its own accelerator."
+    )
+    edges: Annotated[tuple[EdgeSpec, ...], Field(max_length=64), ListMap(("from", "to"))] = Field(
+        (), description="What flows between stages. Together they form a graph without circles."
+    )
+    frontend: FrontendSpec = Field(FrontendSpec(), description="The model's OpenAI-compatible endpoint.")
+    suspend: bool = Field(
+        False, description="Run no pods for now: every stage and the frontend keep their objects but no replicas."
+    )

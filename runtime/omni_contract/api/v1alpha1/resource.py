@@ -1,12 +1,13 @@
 """The OmniModel resource as a whole: what a model file holds and what the API server stores."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from omni_contract.api.v1alpha1.base import ApiModel, ModelName
+from omni_contract.api.v1alpha1.base import ApiModel
 from omni_contract.api.v1alpha1.model import OmniModelSpec
+from omni_contract.api.v1alpha1.status import OmniModelStatus
 
 
 class Metadata(BaseModel):
@@ -14,8 +15,8 @@ class Metadata(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True, alias_generator=to_camel, populate_by_name=True)
 
-    name: ModelName
-    namespace: Annotated[str, Field(min_length=1, max_length=63)] | None = None
+    name: str
+    namespace: str | None = None
     uid: str = ""
     generation: int = 0
     labels: dict[str, str] = Field(default_factory=dict)
@@ -24,9 +25,12 @@ class Metadata(BaseModel):
 
 
 class OmniModel(ApiModel):
-    """One model to serve."""
+    """An omni-modality model, served stage by stage behind one OpenAI-compatible endpoint."""
 
     api_version: Literal["serving.omnimodel.dev/v1alpha1"]
     kind: Literal["OmniModel"]
     metadata: Metadata
-    spec: OmniModelSpec
+    spec: OmniModelSpec = Field(description="What to serve and how.")
+    status: OmniModelStatus = Field(
+        OmniModelStatus(), description="The state of the model as the operator last saw it."
+    )

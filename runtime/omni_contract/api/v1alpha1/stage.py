@@ -11,48 +11,86 @@ from omni_contract.api.v1alpha1.engines import DiffusionEngine, EngineBlock, Fak
 class AcceleratorSpec(ApiModel):
     """The devices of each replica."""
 
-    pool: PoolName | None = None
-    count: Annotated[int, Field(ge=0, le=64)] | None = None
+    pool: PoolName | None = Field(
+        None,
+        description="Name of an accelerator pool that the cluster's administrator has defined in the chart's values; "
+        "may be left out where there is only one.",
+    )
+    count: Annotated[int, Field(ge=0, le=64)] | None = Field(
+        None, description="Devices per replica: 1 if left out, none in a CPU pool."
+    )
 
 
 class ResourcesSpec(ApiModel):
     """CPU and memory of each replica; devices come from the accelerator."""
 
-    cpu: Quantity | None = None
-    memory: Quantity | None = None
+    cpu: Quantity | None = Field(None, description='CPUs to reserve, for example 4 or "500m"; use is not capped.')
+    memory: Quantity | None = Field(
+        None, description="Memory to reserve and the most that may be used, shared memory included, for example 16Gi."
+    )
 
 
 class OutputSpec(ApiModel):
     """What a stage gives the client."""
 
-    modality: Literal["text", "image", "audio", "video"]
-    final: bool = True
+    modality: Literal["text", "image", "audio", "video"] = Field(description="Kind of media that the client gets.")
+    final: bool = Field(True, description="Whether the client's answer ends with this stage's output.")
 
 
 class DrainSpec(ApiModel):
-    timeout_seconds: Seconds = 60
+    """How a replica leaves."""
+
+    timeout_seconds: Seconds = Field(
+        60, description="Longest time that a leaving replica goes on with its running requests."
+    )
 
 
 class ShmSpec(ApiModel):
-    size: Quantity = "64Mi"
+    """The shared memory (/dev/shm) of each replica."""
+
+    size: Quantity = Field("64Mi", description="Size of /dev/shm; it counts as used memory.")
 
 
 class StageSpec(ApiModel):
-    name: StageName
-    diffusion: DiffusionEngine | None = None
-    fake: FakeEngine | None = None
-    output: OutputSpec | None = None
-    replicas: Annotated[int, Field(ge=0, le=1000)] = 1
-    accelerator: AcceleratorSpec = AcceleratorSpec()
-    resources: ResourcesSpec = ResourcesSpec()
-    sampling: dict[str, JsonValue] = Field(default_factory=dict)
-    max_in_flight: Annotated[int, Field(ge=1, le=4096)] | None = None
-    max_batch_size: Annotated[int, Field(ge=1, le=1024)] = 1
-    batch_timeout_seconds: Annotated[float, Field(ge=0, le=60)] = 0.0
-    shm: ShmSpec = ShmSpec()
-    drain: DrainSpec = DrainSpec()
-    startup_timeout_seconds: Seconds = 600
-    template: dict[str, JsonValue] = Field(default_factory=dict)
+    """A part of the model that runs in processes of its own."""
+
+    name: StageName = Field(description='Short name, unique in the model; "frontend" is taken.')
+    diffusion: DiffusionEngine | None = Field(
+        None, description="Run a part of a diffusion model. One engine block at most; the family's preset may give it."
+    )
+    fake: FakeEngine | None = Field(
+        None, description="Run no model at all, for tests; only where the administrator has set allowFakeEngine."
+    )
+    output: OutputSpec | None = Field(
+        None, description="What this stage gives the client; left out if only other stages read its output."
+    )
+    replicas: Annotated[int, Field(ge=0, le=1000)] = Field(1, description="Number of replicas of the stage.")
+    accelerator: AcceleratorSpec = Field(AcceleratorSpec(), description="The devices of each replica.")
+    resources: ResourcesSpec = Field(ResourcesSpec(), description="CPU and memory of each replica.")
+    sampling: Annotated[dict[str, JsonValue], Field(max_length=32)] = Field(
+        {},
+        description="Defaults of request parameters, by their name in the request, for example steps or width. "
+        "A change restarts nothing.",
+    )
+    max_in_flight: Annotated[int, Field(ge=1, le=4096)] | None = Field(
+        None, description="Most requests that a replica works on at the same time; left out, the engine's own figure."
+    )
+    max_batch_size: Annotated[int, Field(ge=1, le=1024)] = Field(
+        1, description="Most requests that one engine step takes together."
+    )
+    batch_timeout_seconds: Annotated[float, Field(ge=0, le=60)] = Field(
+        0.0, description="How long a step waits for its batch to fill."
+    )
+    shm: ShmSpec = Field(ShmSpec(), description="The shared memory of each replica.")
+    drain: DrainSpec = Field(DrainSpec(), description="How a replica leaves.")
+    startup_timeout_seconds: Seconds = Field(
+        600, description="Longest time from a replica's start to its first readiness: loading, warm-up and self-test."
+    )
+    template: dict[str, JsonValue] = Field(
+        {},
+        description='A pod template (metadata, spec) that is merged under ours; our container is called "main". '
+        "Local mode does not use it.",
+    )
 
     @property
     def engine(self) -> EngineBlock | None:
