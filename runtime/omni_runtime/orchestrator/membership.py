@@ -1,0 +1,88 @@
+"""Who serves each stage now: follows discovery, keeps one link per worker, and tells the pools."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from functools import partial
+
+from omni_contract.wire.stage_table import StageTable
+from omni_runtime.orchestrator.discovery.protocol import Discovery, Topology
+from omni_runtime.orchestrator.graph import Plan, plan
+from omni_runtime.orchestrator.link import Link
+from omni_runtime.orchestrator.pool import StagePool, Viability
+from omni_runtime.orchestrator.routing import ReplicaInfo, viable
+from omni_runtime.orchestrator.settings import OrchestratorSettings
+
+logger = logging.getLogger(__name__)
+
+
+class Membership:
+    """The pools of all stages. `seen_live` holds the stages that have had a routable replica at least once."""
+
+    def __init__(self, table: StageTable, discovery: Discovery, settings: OrchestratorSettings) -> None:
+        self.table = table
+        self.pools: dict[str, StagePool] = {stage.name: StagePool(stage.name) for stage in table.stages}
+        self.seen_live: set[str] = set()
+        self._discovery = discovery
+        self._settings = settings
+        self._plans: dict[tuple[str, ...], Plan] = {}
+        self._viable: dict[Plan, frozenset[str]] = {}
+
+    async def run(self) -> None:
+        """Follows the topology; every link ends with it."""
+        async with asyncio.TaskGroup() as links:
+            async for topology in self._discovery.topologies():
+                self._follow(topology, links)
+
+    def plan(self, modalities: tuple[str, ...]) -> Plan:
+        if modalities not in self._plans:
+            self._plans[modalities] = plan(self.table, modalities)
+        return self._plans[modalities]
+
+    def viability(self, of: Plan) -> Viability:
+        return partial(self._is_viable, of)
+
+    def link_changed(self, link: Link) -> None:
+        self._viable.clear()
+        if link.is_routable:
+            self.seen_live.add(link.stage)
+        for pool in list(self.pools.values()):
+            pool.members_changed()
+
+    def slot_freed(self, link: Link) -> None:
+        self.pools[link.stage].pump()
+
+    def _is_viable(self, of: Plan, boot_id: str) -> bool:
+        if of not in self._viable:
+            self._viable[of] = viable(of, self._routable())
+        return boot_id in self._viable[of]
+
+    def _routable(self) -> Mapping[str, list[ReplicaInfo]]:
+        return {
+            name: [link.replica for link in pool.routable if link.replica is not None]
+            for name, pool in self.pools.items()
+        }
+
+    def _follow(self, topology: Topology, links: asyncio.TaskGroup) -> None:
+        if topology.table != self.table:
+            logger.info("stage table changed to revision %s", topology.table.revision)
+            self.table = topology.table
+            self._plans.clear()
+            self._viable.clear()
+        for stage in self.table.stages:
+            self._follow_stage(stage.name, topology.addresses.get(stage.name, frozenset()), links)
+        for gone in set(self.pools).difference(stage.name for stage in self.table.stages):
+            self._follow_stage(gone, frozenset(), links)
+
+    def _follow_stage(self, stage: str, addresses: frozenset[str], links: asyncio.TaskGroup) -> None:
+        pool = self.pools.setdefault(stage, StagePool(stage))
+        for address in addresses.difference(pool.links):
+            link = pool.links[address] = Link(stage, address, self._settings, self)
+            links.create_task(self._run_link(pool, link), name=f"link {stage} {address}")
+        for address in set(pool.links).difference(addresses):
+            pool.links.pop(address).retire()
+
+    async def _run_link(self, pool: StagePool, link: Link) -> None:
+        await link.run()
+        if pool.links.get(link.address) is link:
+            del pool.links[link.address]

@@ -1,0 +1,159 @@
+"""The orchestrator: admits requests, starts their sessions, and says how the stages are."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Self
+
+from omni_contract.wire.stage_table import StageTable
+from omni_runtime.connectors.connector_set import ConnectorSet
+from omni_runtime.connectors.store import PayloadStore
+from omni_runtime.orchestrator.admission import check_queue
+from omni_runtime.orchestrator.discovery.protocol import Discovery
+from omni_runtime.orchestrator.graph import Plan
+from omni_runtime.orchestrator.membership import Membership
+from omni_runtime.orchestrator.request import Completed, FinalOutput, SessionRequest, SessionResult
+from omni_runtime.orchestrator.session import Session, SessionContext
+from omni_runtime.orchestrator.settings import OrchestratorSettings
+
+
+@dataclass(frozen=True)
+class ReplicaStatus:
+    name: str
+    address: str
+    revision: str
+    is_routable: bool
+    in_flight: int
+    max_in_flight: int
+
+
+@dataclass(frozen=True)
+class StageStatus:
+    """What this frontend knows of a stage."""
+
+    name: str
+    waiting: int
+    replicas: tuple[ReplicaStatus, ...]
+
+    @property
+    def is_live(self) -> bool:
+        return any(replica.is_routable for replica in self.replicas)
+
+
+class Orchestrator:
+    """Use inside `async with orchestrator.running()`; everything happens on the event loop that runs it."""
+
+    def __init__(self, table: StageTable, discovery: Discovery, settings: OrchestratorSettings) -> None:
+        self._membership = Membership(table, discovery, settings)
+        self._sessions: set[Session] = set()
+        store = PayloadStore(settings.largest_output_bytes)
+        self._connectors = ConnectorSet("", secrets.token_hex(8), store)
+        self.retries_total = 0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Self]:
+        """Follows the stages while the block runs; sessions still open at its end are aborted."""
+        await self._connectors.open()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                following = tasks.create_task(self._membership.run(), name="membership")
+                try:
+                    yield self
+                finally:
+                    self._abort_all()
+                    following.cancel()
+        finally:
+            await self._connectors.close()
+
+    @property
+    def table(self) -> StageTable:
+        return self._membership.table
+
+    @property
+    def is_ready(self) -> bool:
+        """True once each stage was seen live; it stays so, since a later loss is answered with 503."""
+        return self._membership.seen_live.issuperset(stage.name for stage in self.table.stages)
+
+    @property
+    def open_sessions(self) -> int:
+        return len(self._sessions)
+
+    def stages(self) -> tuple[StageStatus, ...]:
+        return tuple(self._status(stage.name) for stage in self.table.stages)
+
+    def submit(self, request: SessionRequest) -> Session:
+        """A started session. Raises OmniError if the request cannot be planned, OverloadedError if too many wait."""
+        return self.submit_all([request])[0]
+
+    def submit_all(self, requests: Sequence[SessionRequest]) -> list[Session]:
+        """All of them, or none."""
+        plans = [self._membership.plan(request.modalities) for request in requests]
+        self._admit(plans)
+        sessions = [Session(request, self._context(plan)) for request, plan in zip(requests, plans, strict=True)]
+        self._sessions.update(sessions)
+        for session in sessions:
+            session.start()
+        return sessions
+
+    async def run(self, request: SessionRequest) -> SessionResult:
+        """The whole answer; cancelling this aborts the session on every stage."""
+        return await collect(self.submit(request))
+
+    def _context(self, plan: Plan) -> SessionContext:
+        limits = self.table.limits
+        return SessionContext(
+            plan=plan,
+            pools=self._membership.pools,
+            is_viable=self._membership.viability(plan),
+            fetch=self._connectors.get,
+            queue_timeout_s=limits.queue_timeout_seconds,
+            request_timeout_s=limits.request_timeout_seconds,
+            ended=self._ended,
+        )
+
+    def _admit(self, plans: Sequence[Plan]) -> None:
+        pools = self._membership.pools
+        waiting = sum(pool.waiting for pool in pools.values())
+        free = pools[plans[0].stages[0].name].free_slots
+        check_queue(waiting, len(plans), free, self.table.limits.max_queue_length, self._drain_s())
+
+    def _drain_s(self) -> float:
+        """About how long the slowest stage takes to work off half of what waits for it."""
+        return max((pool.drain_s / 2 for pool in self._membership.pools.values()), default=1.0)
+
+    def _ended(self, session: Session) -> None:
+        self._sessions.discard(session)
+        self.retries_total += session.retries
+
+    def _abort_all(self) -> None:
+        for session in list(self._sessions):
+            session.abort()
+
+    def _status(self, stage: str) -> StageStatus:
+        pool = self._membership.pools[stage]
+        replicas = tuple(
+            ReplicaStatus(
+                name=link.replica.name if link.replica else "",
+                address=link.address,
+                revision=link.replica.revision if link.replica else "",
+                is_routable=link.is_routable,
+                in_flight=link.in_flight,
+                max_in_flight=link.max_in_flight,
+            )
+            for link in pool.links.values()
+        )
+        return StageStatus(stage, pool.waiting, replicas)
+
+
+async def collect(session: Session) -> SessionResult:
+    """Reads a session to its end."""
+    outputs: list[FinalOutput] = []
+    async with session:
+        async for event in session:
+            if isinstance(event, FinalOutput):
+                outputs.append(event)
+            elif isinstance(event, Completed):
+                return SessionResult(tuple(outputs), event.usage, event.replicas)
+    raise AssertionError("a session ends with Completed or raises")

@@ -1,0 +1,148 @@
+"""The replicas of one stage, and the requests that wait for one of them."""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from omni_runtime.orchestrator.link import Link
+from omni_runtime.orchestrator.routing import can_read, choose, preferred
+
+REFUSED_PAUSE_S = 0.05
+
+
+class Waiter(Protocol):
+    """A session, as a pool sees it."""
+
+    def assigned(self, stage: str, link: Link) -> None: ...
+
+    def unavailable(self, stage: str) -> None:
+        """No replica could have served the stage for as long as the queue timeout."""
+        ...
+
+
+class Viability(Protocol):
+    def __call__(self, boot_id: str) -> bool: ...
+
+
+@dataclass(eq=False)
+class Ticket:
+    """A session's place in a stage's queue. `contracts` are those of the payloads that it brings along."""
+
+    waiter: Waiter
+    is_viable: Viability
+    contracts: Mapping[str, str]
+    avoid: frozenset[str] = frozenset()
+    queue_timeout_s: float = 30.0
+    deserted_since_s: float | None = field(default=None, init=False)
+    """Since when no replica could serve it."""
+    is_waiting: bool = field(default=True, init=False)
+
+
+class StagePool:
+    """First come, first served, as far as there is a replica that fits. Nothing polls: changes of a link pump it."""
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+        self.links: dict[str, Link] = {}
+        self._queue: deque[Ticket] = deque()
+        self._choices = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def waiting(self) -> int:
+        return len(self._queue)
+
+    @property
+    def routable(self) -> list[Link]:
+        return [link for link in self.links.values() if link.is_routable]
+
+    @property
+    def free_slots(self) -> int:
+        return sum(link.max_in_flight - link.in_flight for link in self.routable if link.has_room)
+
+    @property
+    def drain_s(self) -> float:
+        """About how long it takes until those who wait now have been served."""
+        slots = sum(link.max_in_flight for link in self.routable)
+        slowest_s = max((link.service_s for link in self.routable), default=0.0)
+        return self.waiting * slowest_s / slots if slots else 1.0
+
+    def enqueue(self, ticket: Ticket, is_urgent: bool = False) -> None:
+        """Assigns at once if a replica has room; an urgent ticket (a retry) goes first."""
+        (self._queue.appendleft if is_urgent else self._queue.append)(ticket)
+        self.pump()
+        if ticket.is_waiting:
+            self._watch_deserted([ticket])
+
+    def withdraw(self, ticket: Ticket) -> None:
+        if ticket.is_waiting:
+            self._queue.remove(ticket)
+            ticket.is_waiting = False
+
+    def members_changed(self) -> None:
+        self.pump()
+        self._watch_deserted(list(self._queue))
+
+    def pump(self) -> None:
+        """Gives free slots to those who wait."""
+        passed: list[Ticket] = []
+        while self._queue and any(link.has_room for link in self.routable):
+            ticket = self._queue.popleft()
+            link = self._place(ticket)
+            if link is None:
+                passed.append(ticket)
+            else:
+                ticket.is_waiting = False
+                ticket.waiter.assigned(self.stage, link)
+        self._queue.extendleft(reversed(passed))
+
+    def pause(self, link: Link) -> None:
+        """The worker was full, though by our count it had room: other frontends use it, too."""
+        loop = asyncio.get_running_loop()
+        link.refused_until_s = loop.time() + REFUSED_PAUSE_S
+        loop.call_at(link.refused_until_s, self.pump)
+
+    def _place(self, ticket: Ticket) -> Link | None:
+        fitting = preferred(self._fitting(ticket), ticket.avoid)
+        link = choose([link for link in fitting if link.has_room])
+        if link is not None:
+            self._choices += 1
+            link.last_chosen = self._choices
+        return link
+
+    def _fitting(self, ticket: Ticket) -> list[Link]:
+        return [
+            link
+            for link in self.routable
+            if link.replica and can_read(link.replica, ticket.contracts) and ticket.is_viable(link.replica.boot_id)
+        ]
+
+    def _watch_deserted(self, tickets: list[Ticket]) -> None:
+        now_s = asyncio.get_running_loop().time()
+        for ticket in tickets:
+            if self._fitting(ticket):
+                ticket.deserted_since_s = None
+            elif ticket.deserted_since_s is None:
+                ticket.deserted_since_s = now_s
+        self._arm()
+
+    def _arm(self) -> None:
+        """One timer for the pool, at the earliest end of patience."""
+        if self._timer is not None:
+            self._timer.cancel()
+        ends_s = [end_s for ticket in self._queue if (end_s := _patience_ends_s(ticket)) is not None]
+        self._timer = asyncio.get_running_loop().call_at(min(ends_s), self._give_up) if ends_s else None
+
+    def _give_up(self) -> None:
+        now_s = asyncio.get_running_loop().time()
+        over = [ticket for ticket in self._queue if (_patience_ends_s(ticket) or float("inf")) <= now_s]
+        for ticket in over:
+            self.withdraw(ticket)
+            ticket.waiter.unavailable(self.stage)
+        self._arm()
+
+
+def _patience_ends_s(ticket: Ticket) -> float | None:
+    return None if ticket.deserted_since_s is None else ticket.deserted_since_s + ticket.queue_timeout_s

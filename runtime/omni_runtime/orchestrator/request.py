@@ -1,0 +1,79 @@
+"""What a caller of the orchestrator hands in and gets back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from omni_contract.wire.payload import Payload, Value
+from omni_contract.wire.stage_pb2 import Handle
+
+
+@dataclass(frozen=True)
+class SessionRequest:
+    """One request for one answer.
+
+    `request_id` is unique among all frontends. `parameters` override the stage table's sampling defaults. `modalities`
+    names the outputs wanted; empty means every final output. `timeout_s` None means the model's request timeout.
+    """
+
+    request_id: str
+    payload: Payload
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    modalities: tuple[str, ...] = ()
+    timeout_s: float | None = None
+    traceparent: str = ""
+
+
+@dataclass(frozen=True)
+class StageUsage:
+    """What one stage reported that it took to answer."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    steps: int = 0
+    compute_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    stage: str
+    step: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Announced:
+    """A final output that a stage has announced and the session has not read yet."""
+
+    stage: str
+    attempt: int
+    source: bytes | Handle
+
+
+@dataclass(frozen=True)
+class FinalOutput:
+    """A final output of a stage, for the client."""
+
+    stage: str
+    modality: str
+    payload: Payload
+
+
+@dataclass(frozen=True)
+class Completed:
+    """Comes last when all went well: what each stage took, and which replica served it."""
+
+    usage: Mapping[str, StageUsage]
+    replicas: Mapping[str, str]
+
+
+SessionEvent: TypeAlias = Progress | FinalOutput | Completed
+
+
+@dataclass(frozen=True)
+class SessionResult:
+    """All that one session gave, for callers that do not stream."""
+
+    outputs: tuple[FinalOutput, ...]
+    usage: Mapping[str, StageUsage]
+    replicas: Mapping[str, str]

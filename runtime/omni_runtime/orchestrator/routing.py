@@ -1,0 +1,95 @@
+"""Which replica serves a stage of a request. Pure: it looks at replicas and answers with one of them, or none."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from omni_runtime.orchestrator.graph import Plan, PlannedStage
+
+
+@dataclass(frozen=True)
+class ReplicaInfo:
+    """What a worker said of itself when it was asked. `inputs` and `outputs` map each edge to its contract hash."""
+
+    address: str
+    name: str
+    boot_id: str
+    stage: str
+    revision: str
+    max_in_flight: int
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+
+
+class Choice(Protocol):
+    """A replica as the choice sees it."""
+
+    @property
+    def address(self) -> str: ...
+
+    @property
+    def busy(self) -> int:
+        """Requests that run or wait there."""
+        ...
+
+    @property
+    def max_in_flight(self) -> int: ...
+
+    @property
+    def service_s(self) -> float:
+        """How long a request takes there by recent experience; 0 while unknown."""
+        ...
+
+    @property
+    def last_chosen(self) -> int:
+        """Grows with each choice, so that ties go round."""
+        ...
+
+
+Candidate = TypeVar("Candidate", bound=Choice)
+
+
+def choose(candidates: Sequence[Candidate]) -> Candidate | None:
+    """The replica with the least predicted work left per slot; among equals, the one chosen longest ago."""
+    if not candidates:
+        return None
+    known = [candidate.service_s for candidate in candidates if candidate.service_s > 0]
+    typical_s = sum(known) / len(known) if known else 1.0
+    return min(candidates, key=lambda candidate: (_work_left_s(candidate, typical_s), candidate.last_chosen))
+
+
+def preferred(candidates: Iterable[Candidate], avoid: frozenset[str]) -> list[Candidate]:
+    """The candidates without the addresses to avoid, unless nothing else is there."""
+    everyone = list(candidates)
+    return [candidate for candidate in everyone if candidate.address not in avoid] or everyone
+
+
+def can_read(replica: ReplicaInfo, contracts: Mapping[str, str]) -> bool:
+    """True if the replica agrees with the producers on each edge in `contracts`."""
+    return all(replica.inputs.get(edge) == contract_hash for edge, contract_hash in contracts.items())
+
+
+def viable(plan: Plan, replicas: Mapping[str, Sequence[ReplicaInfo]]) -> frozenset[str]:
+    """Boot ids of the replicas whose work some chain of replicas with equal contracts can carry to the plan's end."""
+    found: set[str] = set()
+    for stage in reversed(plan.stages):
+        found.update(
+            replica.boot_id for replica in replicas.get(stage.name, ()) if _leads_on(replica, stage, replicas, found)
+        )
+    return frozenset(found)
+
+
+def _leads_on(
+    replica: ReplicaInfo, stage: PlannedStage, replicas: Mapping[str, Sequence[ReplicaInfo]], found: set[str]
+) -> bool:
+    return all(
+        any(
+            consumer.boot_id in found and can_read(consumer, {edge.name: replica.outputs.get(edge.name, "")})
+            for consumer in replicas.get(edge.target, ())
+        )
+        for edge in stage.outputs
+    )
+
+
+def _work_left_s(candidate: Choice, typical_s: float) -> float:
+    return (candidate.busy + 1) * (candidate.service_s or typical_s) / candidate.max_in_flight

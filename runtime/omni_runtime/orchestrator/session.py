@@ -1,0 +1,372 @@
+"""One request on its way through the stages. `states.py` says what may happen; this carries it out.
+
+A session has no task of its own: links and pools call it, and whoever iterates it reads what comes out. It is in one
+of its terminal states exactly once, and from then on nothing of it runs or is held anywhere.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import TracebackType
+from typing import Self, TypeAlias
+
+from omni_contract.wire import stage_pb2 as wire
+from omni_contract.wire.codec import CodecError, decode, encode
+from omni_contract.wire.errors import ErrorCode, OmniError, TransferError
+from omni_contract.wire.names import FINAL
+from omni_contract.wire.payload import Payload
+from omni_runtime.orchestrator.failures import bounces, failure_of, is_mendable, lost_replica, no_replica
+from omni_runtime.orchestrator.graph import Plan, restart_set
+from omni_runtime.orchestrator.link import Link
+from omni_runtime.orchestrator.pool import StagePool, Ticket, Viability
+from omni_runtime.orchestrator.request import (
+    Announced,
+    Completed,
+    FinalOutput,
+    Progress,
+    SessionEvent,
+    SessionRequest,
+)
+from omni_runtime.orchestrator.states import (
+    TERMINAL,
+    IllegalTransitionError,
+    SessionEventKind,
+    SessionState,
+    StageEventKind,
+    StageState,
+    next_session_state,
+)
+from omni_runtime.orchestrator.steps import EdgePayload, Step, contracts, input_of, source_of, usage_of
+
+logger = logging.getLogger(__name__)
+
+Fetch: TypeAlias = Callable[[wire.Handle, float], Awaitable[Payload]]
+
+
+@dataclass(frozen=True)
+class SessionContext:
+    """What a session needs of the orchestrator."""
+
+    plan: Plan
+    pools: Mapping[str, StagePool]
+    is_viable: Viability
+    fetch: Fetch
+    queue_timeout_s: float
+    request_timeout_s: float
+    ended: Callable[["Session"], None]
+
+
+class Session:
+    """Use as `async with session: async for event in session`; leaving the block early aborts it on every stage.
+
+    Iteration ends after Completed, or raises OmniError.
+    """
+
+    def __init__(self, request: SessionRequest, context: SessionContext) -> None:
+        self.request = request
+        self.state = SessionState.QUEUED
+        self.retries = 0
+        self._context = context
+        self._steps = {stage.name: Step(stage) for stage in context.plan.stages}
+        self._payloads: dict[str, EdgePayload] = {}
+        self._links: set[Link] = set()
+        self._events: deque[SessionEvent | Announced] = deque()
+        self._arrived = asyncio.Event()
+        self._error: OmniError | None = None
+        timeout_s = request.timeout_s if request.timeout_s is not None else context.request_timeout_s
+        loop = asyncio.get_running_loop()
+        self._deadline_s = loop.time() + timeout_s
+        self._timer = loop.call_at(self._deadline_s, self._expire, timeout_s)
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def remaining_s(self) -> float:
+        return self._deadline_s - asyncio.get_running_loop().time()
+
+    def start(self) -> None:
+        self._feed()
+
+    def abort(self) -> None:
+        """Ends it on every stage; no-op if it is over."""
+        if not self.is_over:
+            self._end(SessionEventKind.CANCELLED, OmniError(ErrorCode.CANCELLED, "the request was cancelled"))
+
+    # -- what the caller does
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abort()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionEvent:
+        while True:
+            if self._error is not None:
+                raise self._error
+            if self._events:
+                event = self._events.popleft()
+                if not isinstance(event, Announced):
+                    return event
+                output = await self._read(event)
+                if output is not None:
+                    return output
+            elif self.is_over:
+                raise StopAsyncIteration
+            else:
+                self._arrived.clear()
+                await self._arrived.wait()
+
+    async def _read(self, announced: Announced) -> FinalOutput | None:
+        """The output, or None if the attempt that made it is no longer the one that counts."""
+        step = self._steps[announced.stage]
+        try:
+            payload = await self._payload(announced)
+        except TransferError as exc:
+            if not self.is_over and step.attempt == announced.attempt:
+                self._lost(step, exc)
+            return None
+        if self.is_over or step.attempt != announced.attempt:
+            return None
+        step.is_answered = True
+        self._move(SessionEventKind.ANSWERED)
+        self._check_complete()
+        return FinalOutput(step.name, step.planned.modality or "", payload)
+
+    async def _payload(self, announced: Announced) -> Payload:
+        if isinstance(announced.source, wire.Handle):
+            return await self._context.fetch(announced.source, self.remaining_s)
+        try:
+            return decode(announced.source)
+        except CodecError as exc:
+            raise TransferError(FINAL, self.request.request_id, str(exc)) from exc
+
+    # -- what pools tell
+
+    def assigned(self, stage: str, link: Link) -> None:
+        step = self._steps[stage]
+        step.begin(link, self._wanted(step))
+        self._links.add(link)
+        link.start(self, self.request.request_id, step.attempt, self._start_message(step))
+
+    def unavailable(self, stage: str) -> None:
+        self._end(SessionEventKind.REFUSED, no_replica(stage, self._context.queue_timeout_s, self._context.pools))
+
+    # -- what links tell
+
+    def received(self, link: Link, message: wire.WorkerMessage) -> None:
+        step = self._steps.get(link.stage)
+        if self.is_over or step is None or not step.expects(link, message):
+            return
+        body = message.WhichOneof("body")
+        try:
+            if body == "failed":
+                self._failed(step, message.failed)
+            elif body is not None:
+                self._accepted(step)
+                self._advanced(step, message, body)
+        except IllegalTransitionError as exc:
+            logger.exception("session in a state it must not be in", extra={"request_id": self.request.request_id})
+            self._end(SessionEventKind.REFUSED, OmniError(ErrorCode.INTERNAL, str(exc)))
+
+    def link_down(self, link: Link, reason: str) -> None:
+        self._links.discard(link)
+        step = self._steps[link.stage]
+        if self.is_over or step.link is not link:
+            return
+        if step.state is StageState.SENT:
+            self._bounced(step)
+        elif step.state is StageState.RUNNING or self._holds_what_is_needed(step):
+            self._lost(step, lost_replica(step.name, step.replica, reason))
+
+    # -- what follows from it
+
+    def _accepted(self, step: Step) -> None:
+        if step.state is StageState.SENT:
+            step.move(StageEventKind.ACCEPTED)
+            self._move(SessionEventKind.ACCEPTED)
+
+    def _advanced(self, step: Step, message: wire.WorkerMessage, body: str) -> None:
+        if body == "progress":
+            self._progressed(step, message.progress)
+        elif body == "output":
+            self._announced(step, message.output)
+        elif body == "finished":
+            self._finished(step, message.finished)
+
+    def _progressed(self, step: Step, progress: wire.Progress) -> None:
+        """Only the newest is kept for a reader who is behind."""
+        newest = self._events[-1] if self._events else None
+        if isinstance(newest, Progress) and newest.stage == step.name:
+            self._events.pop()
+        self._emit(Progress(step.name, progress.step, progress.total))
+
+    def _announced(self, step: Step, output: wire.Output) -> None:
+        step.wanted = tuple(edge for edge in step.wanted if edge != output.edge)
+        if output.edge == FINAL:
+            self._emit(Announced(step.name, step.attempt, source_of(output)))
+        elif step.link is not None and step.replica is not None:
+            self._payloads[output.edge] = EdgePayload(source_of(output), step.link, step.replica)
+            self._feed()
+
+    def _finished(self, step: Step, finished: wire.Finished) -> None:
+        if step.wanted:
+            text = f'stage "{step.name}" finished without an output for {", ".join(map(repr, step.wanted))}'
+            self._end(SessionEventKind.REFUSED, OmniError(ErrorCode.STAGE_FAILED, text))
+            return
+        step.usage = usage_of(finished.usage)
+        step.move(StageEventKind.FINISHED)
+        self._check_complete()
+
+    def _failed(self, step: Step, failed: wire.Failed) -> None:
+        error = failure_of(failed)
+        if step.state is StageState.SENT and bounces(error):
+            if step.link is not None:
+                self._context.pools[step.name].pause(step.link)
+            self._bounced(step)
+        elif is_mendable(error, failed):
+            self._lost(step, error)
+        else:
+            self._end(SessionEventKind.REFUSED, error)
+
+    def _bounced(self, step: Step) -> None:
+        step.fail_over()
+        step.move(StageEventKind.BOUNCED)
+        self._enqueue(step, is_urgent=True)
+
+    def _lost(self, step: Step, error: OmniError) -> None:
+        """Work is gone: run again what is needed, or fail if the table says that it may not."""
+        if next_session_state(self.state, SessionEventKind.LOST) is SessionState.FAILED:
+            self._end(SessionEventKind.LOST, error)
+            return
+        self._move(SessionEventKind.LOST)
+        self.retries += 1
+        logger.warning("retrying: %s", error, extra={"request_id": self.request.request_id, "stage": step.name})
+        step.fail_over()
+        self._restart(step)
+
+    def _restart(self, lost: Step) -> None:
+        active = frozenset(name for name, step in self._steps.items() if step.is_active)
+        for name in restart_set(self._context.plan, lost.name, self._readable(), active):
+            self._reset(self._steps[name])
+        self._feed(is_urgent=True)
+
+    def _reset(self, step: Step) -> None:
+        self._stop(step)
+        for edge in step.planned.outputs:
+            self._payloads.pop(edge.name, None)
+        step.move(StageEventKind.RESTARTED)
+
+    def _stop(self, step: Step) -> None:
+        if step.ticket is not None:
+            self._context.pools[step.name].withdraw(step.ticket)
+            step.ticket = None
+        elif step.is_at_worker and step.link in self._links and step.link is not None:
+            step.link.cancel(self.request.request_id, step.attempt)
+
+    def _feed(self, is_urgent: bool = False) -> None:
+        """Queues each stage that has got all of its inputs."""
+        for step in self._steps.values():
+            has_inputs = all(edge.name in self._payloads for edge in step.planned.inputs)
+            if step.state is StageState.WAITING and has_inputs:
+                step.move(StageEventKind.FED)
+                self._enqueue(step, is_urgent)
+
+    def _enqueue(self, step: Step, is_urgent: bool = False) -> None:
+        ticket = step.ticket = Ticket(
+            waiter=self,
+            is_viable=self._context.is_viable,
+            contracts=contracts(self._payloads, step.planned),
+            avoid=step.avoid,
+            queue_timeout_s=self._context.queue_timeout_s,
+        )
+        self._context.pools[step.name].enqueue(ticket, is_urgent)
+
+    def _check_complete(self) -> None:
+        steps = self._steps.values()
+        finished = all(step.state is StageState.FINISHED for step in steps)
+        if not finished or any(step.planned.modality and not step.is_answered for step in steps):
+            return
+        usage = {step.name: step.usage for step in steps}
+        replicas = {step.name: step.replica.name for step in steps if step.replica is not None}
+        self._emit(Completed(usage, replicas))
+        self._end(SessionEventKind.COMPLETED, None)
+
+    def _expire(self, timeout_s: float) -> None:
+        unfinished = ", ".join(step.name for step in self._steps.values() if step.is_active)
+        text = f"the answer took more than {timeout_s:g} s; unfinished: {unfinished or 'reading the output'}"
+        self._end(SessionEventKind.EXPIRED, OmniError(ErrorCode.DEADLINE_EXCEEDED, text))
+
+    def _end(self, event: SessionEventKind, error: OmniError | None) -> None:
+        """The only way into a terminal state: afterwards no worker runs or holds anything for the request."""
+        self._move(event)
+        self._error = error
+        self._timer.cancel()
+        for step in self._steps.values():
+            self._stop(step)
+        for link in self._links:
+            link.discard(self.request.request_id)
+        self._links.clear()
+        self._arrived.set()
+        self._context.ended(self)
+
+    # -- small questions
+
+    def _move(self, event: SessionEventKind) -> None:
+        self.state = next_session_state(self.state, event)
+
+    def _emit(self, event: SessionEvent | Announced) -> None:
+        self._events.append(event)
+        self._arrived.set()
+
+    def _wanted(self, step: Step) -> tuple[str, ...]:
+        """What a stage is asked for: each edge with a consumer yet to run, and the final output unless it was read."""
+        edges = (edge for edge in step.planned.outputs if self._steps[edge.target].state is not StageState.FINISHED)
+        names = tuple(edge.name for edge in edges if edge.name not in self._payloads)
+        return (*names, FINAL) if step.planned.modality and not step.is_answered else names
+
+    def _readable(self) -> frozenset[str]:
+        """Edges whose payloads a restarted consumer can still get; what `consumed` frees may be gone once taken."""
+        return frozenset(
+            edge.name
+            for edge in self._context.plan.edges
+            if (payload := self._payloads.get(edge.name)) is not None
+            and payload.is_readable
+            and (isinstance(payload.source, bytes) or edge.outlives_consumer or not self._may_be_consumed(edge.target))
+        )
+
+    def _may_be_consumed(self, consumer: str) -> bool:
+        return self._steps[consumer].state in (StageState.RUNNING, StageState.FINISHED)
+
+    def _holds_what_is_needed(self, step: Step) -> bool:
+        """True if a finished stage's payload is lost before its consumer was even sent to a worker."""
+        return any(
+            edge.name in self._payloads
+            and not self._payloads[edge.name].is_readable
+            and self._steps[edge.target].state in (StageState.WAITING, StageState.QUEUED)
+            for edge in step.planned.outputs
+        )
+
+    def _start_message(self, step: Step) -> wire.Start:
+        inputs = [input_of(edge.name, self._payloads[edge.name].source) for edge in step.planned.inputs]
+        return wire.Start(
+            remaining_ms=max(1, int(self.remaining_s * 1000)),
+            inputs=inputs or [wire.Input(edge=FINAL, inline=self._encoded_request)],
+            parameters=encode({**step.planned.sampling, **self.request.parameters}).to_bytes(),
+            outputs=step.wanted,
+            traceparent=self.request.traceparent,
+        )
+
+    @cached_property
+    def _encoded_request(self) -> bytes:
+        return encode(self.request.payload).to_bytes()

@@ -1,0 +1,18 @@
+"""What can be tuned about the orchestrator; one frozen object, made in the frontend's `command.py`."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class OrchestratorSettings:
+    """`frontend_id` names this process to the workers, for their logs and metrics."""
+
+    frontend_id: str
+    connect_timeout_s: float = 5.0
+    reconnect_first_s: float = 0.05
+    reconnect_most_s: float = 1.0
+    keepalive_s: float = 6.0
+    """Not below what workers allow, or they end the connection."""
+    outbox_messages: int = 20_000
+    batch_bytes: int = 1 << 20
+    largest_output_bytes: int = 1 << 30

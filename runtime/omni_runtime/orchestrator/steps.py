@@ -1,0 +1,97 @@
+"""One stage of one request: where it is, who does it, and what it has announced."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from omni_contract.wire import stage_pb2 as wire
+from omni_runtime.orchestrator.graph import PlannedStage
+from omni_runtime.orchestrator.link import Link
+from omni_runtime.orchestrator.pool import Ticket
+from omni_runtime.orchestrator.request import StageUsage
+from omni_runtime.orchestrator.routing import ReplicaInfo
+from omni_runtime.orchestrator.states import StageEventKind, StageState, next_stage_state
+
+Source: TypeAlias = bytes | wire.Handle
+
+
+@dataclass(eq=False)
+class Step:
+    """`attempt` counts the tries; messages of an earlier one are stale. `avoid` holds addresses that failed here."""
+
+    planned: PlannedStage
+    state: StageState = StageState.WAITING
+    attempt: int = 0
+    wanted: tuple[str, ...] = ()
+    """The edges that the current attempt has been asked for and has not announced yet."""
+    link: Link | None = None
+    replica: ReplicaInfo | None = None
+    ticket: Ticket | None = None
+    avoid: frozenset[str] = frozenset()
+    is_answered: bool = False
+    usage: StageUsage = field(default_factory=StageUsage)
+
+    @property
+    def name(self) -> str:
+        return self.planned.name
+
+    @property
+    def is_at_worker(self) -> bool:
+        return self.state in (StageState.SENT, StageState.RUNNING)
+
+    @property
+    def is_active(self) -> bool:
+        return self.state not in (StageState.WAITING, StageState.FINISHED)
+
+    def move(self, event: StageEventKind) -> None:
+        self.state = next_stage_state(self.state, event)
+
+    def begin(self, link: Link, wanted: tuple[str, ...]) -> None:
+        self.move(StageEventKind.ASSIGNED)
+        self.attempt += 1
+        self.link, self.replica, self.ticket = link, link.replica, None
+        self.wanted = wanted
+
+    def expects(self, link: Link, message: wire.WorkerMessage) -> bool:
+        """False for what a replaced or finished attempt still sends."""
+        return self.link is link and self.attempt == message.attempt and self.is_at_worker
+
+    def fail_over(self) -> None:
+        """The replica that has it now is not asked again while there is another."""
+        if self.link is not None:
+            self.avoid |= {self.link.address}
+
+
+@dataclass(frozen=True)
+class EdgePayload:
+    """What was announced on an edge: inline, or by a handle of a payload that the producer's worker holds."""
+
+    source: Source
+    producer: Link
+    replica: ReplicaInfo
+
+    @property
+    def is_readable(self) -> bool:
+        """False if it was held by a process that is gone."""
+        if isinstance(self.source, bytes):
+            return True
+        return self.producer.replica is not None and self.producer.replica.boot_id == self.replica.boot_id
+
+
+def contracts(payloads: Mapping[str, EdgePayload], planned: PlannedStage) -> dict[str, str]:
+    """The contract hash that a consumer must share on each of its inputs."""
+    return {edge.name: payloads[edge.name].replica.outputs.get(edge.name, "") for edge in planned.inputs}
+
+
+def source_of(message: wire.Output) -> Source:
+    return message.inline if message.WhichOneof("source") == "inline" else message.handle
+
+
+def input_of(edge: str, source: Source) -> wire.Input:
+    if isinstance(source, bytes):
+        return wire.Input(edge=edge, inline=source)
+    return wire.Input(edge=edge, handle=source)
+
+
+def usage_of(message: wire.Usage) -> StageUsage:
+    return StageUsage(message.input_tokens, message.output_tokens, message.steps, message.compute_seconds)
