@@ -33,6 +33,22 @@ REQUEST_ID_HEADER = "x-request-id"
 
 METRIC_PREFIX = "omni"
 
+WORKER_REQUESTS = "omni_worker_requests"
+"""Counter by `outcome`: "finished" or an error code."""
+WORKER_RUNNING = "omni_worker_running"
+WORKER_WAITING = "omni_worker_waiting"
+WORKER_FRONTENDS = "omni_worker_frontends"
+WORKER_PAYLOADS = "omni_worker_payloads"
+WORKER_PAYLOAD_BYTES = "omni_worker_payload_bytes"
+WORKER_REQUEST_SECONDS = "omni_worker_request_seconds"
+WORKER_STEP_SECONDS = "omni_worker_step_seconds"
+WORKER_CANCEL_SECONDS = "omni_worker_cancel_seconds"
+"""From the cancel's arrival until everything of the request is freed."""
+WORKER_TRANSFER_BYTES = "omni_worker_transfer_bytes"
+"""Counter by `edge` and `direction`: "in" or "out"."""
+WORKER_HEARTBEAT_AGE_SECONDS = "omni_worker_heartbeat_age_seconds"
+WORKER_READY = "omni_worker_ready"
+
 FINAL = ""
 """The edge name of a stage's final output and of the client's request."""
 

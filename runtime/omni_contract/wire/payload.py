@@ -1,4 +1,4 @@
-"""What travels between stages: nested maps and lists of arrays, bytes, numbers and strings. No torch, no numpy, no pickle."""
+"""What travels between stages: nested maps and lists of arrays, bytes, numbers and strings. No torch, numpy, pickle."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +43,6 @@ class Array:
 
 
 Value: TypeAlias = (
-    "None | bool | int | float | str | bytes | memoryview | Array | Sequence[Value] | Mapping[str, Value]"
+    "bool | int | float | str | bytes | memoryview | Array | Sequence[Value] | Mapping[str, Value] | None"
 )
 Payload: TypeAlias = Mapping[str, Value]

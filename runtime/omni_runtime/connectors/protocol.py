@@ -1,15 +1,16 @@
 """What every connector does: moves payloads from the producing worker to the consuming one, by handle.
 
 A connector either delivers or raises TransferError; it never returns "nothing". Every payload has an owner (the worker
-that put it) and ends by release, by the end of its request, or with its owner's process.
+that put it) and ends by release, at its deadline, or with its owner's process.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
+from omni_runtime.connectors.store import PayloadStore
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,10 @@ class Connector(Protocol):
         ...
 
     async def put(self, request_id: str, edge: str, payload: Payload, remaining_s: float) -> Handle:
-        """Hold a payload for its consumer; the handle says how to get it."""
+        """Hold a payload for its consumer until `remaining_s` has passed; the handle says how to get it.
+
+        Nothing stays held when this raises or is cancelled.
+        """
         ...
 
     async def get(self, handle: Handle, remaining_s: float) -> Payload:
@@ -41,16 +45,35 @@ class Connector(Protocol):
 
     async def end_stream(self, handle: Handle) -> None: ...
 
-    def chunks(self, handle: Handle, remaining_s: float) -> AsyncIterator[Payload]: ...
-
-    async def release(self, handle: Handle) -> None:
-        """The consumer is done; no-op if the payload is gone already."""
+    def chunks(self, handle: Handle, remaining_s: float) -> AsyncIterator[Payload]:
+        """The chunks of a stream as they come, each once, until its end."""
         ...
 
-    async def discard(self, request_id: str) -> None:
-        """The owner drops all it holds for a request; no-op if it holds nothing."""
+    async def release(self, handle: Handle) -> None:
+        """The consumer is done, or the owner drops its own payload; no-op if it is gone already."""
         ...
 
     def census(self) -> Census: ...
 
+    async def wait_empty(self) -> None:
+        """Returns once this process holds nothing that another may still want."""
+        ...
+
     async def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class ConnectorContext:
+    """What a connector knows of its process.
+
+    `owner` is the address at which others reach this process ("" if it serves nothing), `sibling` gives the process's
+    other connectors by name.
+    """
+
+    owner: str
+    boot_id: str
+    store: PayloadStore
+    sibling: Callable[[str], Connector]
+
+
+ConnectorFactory: TypeAlias = Callable[[ConnectorContext], Connector]

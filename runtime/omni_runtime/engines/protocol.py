@@ -1,10 +1,11 @@
-"""What a stage worker asks of an engine. One engine per worker process; the worker owns it and drives it from its event loop."""
+"""What a stage worker asks of an engine. One engine per process; the worker drives it from its event loop."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from omni_contract.wire.payload import Payload, Value
+from omni_contract.wire.stage_file import StageFile
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,16 @@ ReportLoading: TypeAlias = Callable[[str], None]
 """Called with one line per loading step, for example "loading transformer 2/3"."""
 
 
+class EngineDiedError(Exception):
+    """The engine can serve nothing any more; the worker process ends, so that it is started anew."""
+
+
 class Engine(Protocol):
     """A stage's model.
 
-    `run` yields a request's events and returns when it is done; it raises OmniError for a request that cannot be served.
+    `run` yields a request's events and returns when it is done. It raises OmniError for a request that it cannot serve,
+    OmniError(OUT_OF_MEMORY) or MemoryError if memory ran out, EngineDiedError if it is broken for all requests; any
+    other exception fails this request alone.
     Closing the iterator (or cancelling the task that reads it) aborts the work within one step and frees what it held.
     """
 
@@ -70,3 +77,7 @@ class Engine(Protocol):
     async def close(self) -> None:
         """Release the model; running requests have ended before."""
         ...
+
+
+EngineFactory: TypeAlias = Callable[[StageFile], Engine]
+"""What an engine module offers as `create`: makes the engine without loading anything."""

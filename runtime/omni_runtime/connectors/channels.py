@@ -1,0 +1,71 @@
+"""gRPC channels to other workers: one per address, shared, closed when its peer is gone."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import grpc
+
+MESSAGE_LIMIT_BYTES = 16 * 2**20
+
+CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_receive_message_length", MESSAGE_LIMIT_BYTES),
+    ("grpc.max_send_message_length", MESSAGE_LIMIT_BYTES),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    # A pool of subchannels shared between channels would also share a dead peer's back-off.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_receive_message_length", MESSAGE_LIMIT_BYTES),
+    ("grpc.max_send_message_length", MESSAGE_LIMIT_BYTES),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    # Two workers on one port would each get a share of the connections.
+    ("grpc.so_reuseport", 0),
+)
+
+
+class _Shared:
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self.channel = channel
+        self.users = 0
+        self.is_broken = False
+
+
+class ChannelPool:
+    """Channels by address. One whose peer is gone is closed once nobody uses it, so that dead pods do not pile up."""
+
+    def __init__(self) -> None:
+        self._channels: dict[str, _Shared] = {}
+
+    @asynccontextmanager
+    async def channel(self, address: str) -> AsyncIterator[grpc.aio.Channel]:
+        shared = self._channels.get(address)
+        if shared is None:
+            shared = _Shared(grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS))
+            self._channels[address] = shared
+        shared.users += 1
+        try:
+            yield shared.channel
+        except grpc.aio.AioRpcError as error:
+            shared.is_broken |= error.code() is grpc.StatusCode.UNAVAILABLE
+            raise
+        finally:
+            shared.users -= 1
+            await self._drop_if_broken(address, shared)
+
+    async def close(self) -> None:
+        channels = [shared.channel for shared in self._channels.values()]
+        self._channels.clear()
+        await asyncio.gather(*(channel.close() for channel in channels))
+
+    async def _drop_if_broken(self, address: str, shared: _Shared) -> None:
+        if shared.is_broken and shared.users == 0 and self._channels.get(address) is shared:
+            del self._channels[address]
+            await shared.channel.close()

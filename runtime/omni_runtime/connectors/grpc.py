@@ -1,0 +1,167 @@
+"""`grpc`: the owner keeps the payload, the consumer streams it from the owner's worker. The default between pods."""
+
+from collections.abc import AsyncIterator
+
+import grpc
+
+from omni_contract.wire.codec import CodecError, EncodedPayload, allocate, decode, encode
+from omni_contract.wire.errors import TransferError
+from omni_contract.wire.payload import Payload
+from omni_contract.wire.stage_pb2 import (
+    HANDLE_KIND_OBJECT,
+    HANDLE_KIND_STREAM,
+    FetchRequest,
+    Handle,
+    HandleKind,
+    PayloadSlice,
+)
+from omni_contract.wire.stage_pb2_grpc import StageWorkerStub
+from omni_runtime.connectors.budget import PayloadGoneError, StoreFullError
+from omni_runtime.connectors.channels import ChannelPool
+from omni_runtime.connectors.protocol import Census, ConnectorContext
+from omni_runtime.connectors.releases import Releases
+
+
+class GrpcConnector:
+    """Both sides of the connector: as owner it fills the store that Fetch serves, as consumer it calls Fetch."""
+
+    def __init__(self, context: ConnectorContext) -> None:
+        self._owner = context.owner
+        self._boot_id = context.boot_id
+        self._store = context.store
+        self._channels = ChannelPool()
+        self._releases = Releases(self._channels)
+
+    async def open(self) -> None:
+        pass
+
+    async def put(self, request_id: str, edge: str, payload: Payload, remaining_s: float) -> Handle:
+        return self.hold(request_id, edge, encode(payload), remaining_s)
+
+    def hold(self, request_id: str, edge: str, encoded: EncodedPayload, remaining_s: float) -> Handle:
+        try:
+            key = self._store.hold(encoded, remaining_s)
+        except StoreFullError as error:
+            raise TransferError(edge, request_id, str(error)) from error
+        handle = self._handle(key, request_id, edge, remaining_s, HANDLE_KIND_OBJECT)
+        handle.size_bytes = encoded.size_bytes
+        return handle
+
+    async def get(self, handle: Handle, remaining_s: float) -> Payload:
+        block = self._block(handle)
+        filled = 0
+        async for piece in self._fetch(handle, remaining_s):
+            end = filled + len(piece.data)
+            if end > block.nbytes:
+                raise _transfer_error(handle, f"more than the announced {block.nbytes:,} bytes arrived")
+            block[filled:end] = piece.data
+            filled = end
+        if filled != block.nbytes:
+            raise _transfer_error(handle, f"{filled:,} of {block.nbytes:,} bytes arrived")
+        return _decoded(handle, block)
+
+    async def open_stream(self, request_id: str, edge: str, remaining_s: float) -> Handle:
+        key = self._store.open_stream(remaining_s)
+        return self._handle(key, request_id, edge, remaining_s, HANDLE_KIND_STREAM)
+
+    async def append(self, handle: Handle, chunk: Payload) -> None:
+        try:
+            await self._store.stream(handle.key).append(encode(chunk))
+        except (PayloadGoneError, StoreFullError) as error:
+            raise _transfer_error(handle, str(error)) from error
+
+    async def end_stream(self, handle: Handle) -> None:
+        try:
+            self._store.stream(handle.key).end()
+        except PayloadGoneError as error:
+            raise _transfer_error(handle, str(error)) from error
+
+    async def chunks(self, handle: Handle, remaining_s: float) -> AsyncIterator[Payload]:
+        pieces: list[bytes] = []
+        async for piece in self._fetch(handle, remaining_s):
+            if piece.end_of_stream:
+                return
+            pieces.append(piece.data)
+            if piece.end_of_chunk:
+                yield _decoded(handle, _joined(pieces))
+                pieces = []
+        raise _transfer_error(handle, "the stream broke off before its end")
+
+    async def release(self, handle: Handle) -> None:
+        if handle.boot_id == self._boot_id:
+            self._store.drop(handle.key)
+        else:
+            self._releases.add(handle)
+
+    def census(self) -> Census:
+        return Census(payloads=len(self._store), size_bytes=self._store.size_bytes)
+
+    async def wait_empty(self) -> None:
+        await self._store.wait_empty()
+
+    async def close(self) -> None:
+        await self._releases.close()
+        await self._channels.close()
+        self._store.close()
+
+    def _handle(self, key: str, request_id: str, edge: str, remaining_s: float, kind: HandleKind) -> Handle:
+        return Handle(
+            key=key,
+            edge=edge,
+            request_id=request_id,
+            connector="grpc",
+            owner=self._owner,
+            boot_id=self._boot_id,
+            remaining_ms=int(remaining_s * 1000),
+            kind=kind,
+        )
+
+    def _block(self, handle: Handle) -> memoryview:
+        """A handle comes from the network: its size must not make us allocate without bound."""
+        if handle.size_bytes > self._store.limit_bytes:
+            raise _transfer_error(
+                handle, f"{handle.size_bytes:,} bytes are above this process's limit of {self._store.limit_bytes:,}"
+            )
+        return allocate(handle.size_bytes)
+
+    async def _fetch(self, handle: Handle, remaining_s: float) -> AsyncIterator[PayloadSlice]:
+        if remaining_s <= 0:
+            raise _transfer_error(handle, "the deadline had passed before the transfer began")
+        try:
+            async with self._channels.channel(handle.owner) as channel:
+                async for piece in StageWorkerStub(channel).Fetch(FetchRequest(handle=handle), timeout=remaining_s):
+                    yield piece
+        except grpc.aio.AioRpcError as error:
+            raise _transfer_error(handle, _reason(handle, error, remaining_s)) from error
+
+
+def _transfer_error(handle: Handle, reason: str) -> TransferError:
+    return TransferError(handle.edge, handle.request_id, reason)
+
+
+def _reason(handle: Handle, error: grpc.aio.AioRpcError, remaining_s: float) -> str:
+    match error.code():
+        case grpc.StatusCode.UNAVAILABLE:
+            return f"owner {handle.owner} is gone or cannot be reached"
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return f"owner {handle.owner} did not deliver within {remaining_s:.1f} s"
+        case grpc.StatusCode.NOT_FOUND:
+            return f"owner {handle.owner} answers: {error.details()}"
+        case _:
+            return f"owner {handle.owner} failed: {error.code().name} {error.details()}"
+
+
+def _joined(pieces: list[bytes]) -> memoryview:
+    block = allocate(sum(map(len, pieces)))
+    position = 0
+    for piece in pieces:
+        block[position : position + len(piece)] = piece
+        position += len(piece)
+    return block
+
+
+def _decoded(handle: Handle, block: memoryview) -> Payload:
+    try:
+        return decode(block)
+    except CodecError as error:
+        raise _transfer_error(handle, f"the payload cannot be read: {error}") from error

@@ -1,0 +1,81 @@
+"""Chunks on their way from one producer to one consumer; at most a buffer full of them waits."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+
+from omni_contract.wire.codec import EncodedPayload
+from omni_runtime.connectors.budget import Budget, PayloadGoneError
+
+BUFFER_CHUNKS = 16
+BUFFER_BYTES = 64 * 2**20
+
+
+class ChunkStream:
+    """One stream on its owner's side. A chunk is freed when the consumer asks for the next one."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._chunks: deque[EncodedPayload] = deque()
+        self._first = 0
+        self._size_bytes = 0
+        self._ended = False
+        self._dropped = False
+        self._changed = asyncio.Event()
+
+    async def append(self, chunk: EncodedPayload) -> None:
+        """Waits for room; raises PayloadGoneError once the stream was dropped, by release or at its deadline."""
+        await self._until(lambda: self._has_room(chunk.size_bytes))
+        self._budget.take(chunk.size_bytes)
+        self._chunks.append(chunk)
+        self._size_bytes += chunk.size_bytes
+        self._notify()
+
+    def end(self) -> None:
+        self._ended = True
+        self._notify()
+
+    async def read(self, position: int) -> AsyncIterator[EncodedPayload]:
+        """Chunks from number `position` on, until the end."""
+        while (chunk := await self._chunk(position)) is not None:
+            yield chunk
+            position += 1
+            self._free_before(position)
+
+    def drop(self) -> None:
+        self._dropped = True
+        self._budget.give(self._size_bytes)
+        self._chunks.clear()
+        self._size_bytes = 0
+        self._notify()
+
+    def _has_room(self, size_bytes: int) -> bool:
+        if not self._chunks:
+            return True
+        return len(self._chunks) < BUFFER_CHUNKS and self._size_bytes + size_bytes <= BUFFER_BYTES
+
+    async def _chunk(self, position: int) -> EncodedPayload | None:
+        await self._until(lambda: self._ended or position < self._first + len(self._chunks))
+        if position < self._first:
+            raise PayloadGoneError(f"chunk {position} was delivered and freed")
+        index = position - self._first
+        return self._chunks[index] if index < len(self._chunks) else None
+
+    def _free_before(self, position: int) -> None:
+        while self._chunks and self._first < position:
+            freed = self._chunks.popleft().size_bytes
+            self._first += 1
+            self._size_bytes -= freed
+            self._budget.give(freed)
+        self._notify()
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not self._dropped and not condition():
+            await self._changed.wait()
+        if self._dropped:
+            raise PayloadGoneError("the stream was released or its deadline has passed")
+
+    def _notify(self) -> None:
+        """Wakes everybody who waits now; later waiters wait for the next change."""
+        self._changed.set()
+        self._changed = asyncio.Event()

@@ -1,0 +1,1 @@
+"""Engines: what runs a stage's model, behind one protocol."""

@@ -1,0 +1,124 @@
+"""`fake`: an engine without a model, pure Python and deterministic, for protocol, load and fault tests.
+
+Each request takes `steps` steps of `delay_seconds` each. Outputs carry a `trail`: the stages that the request visited.
+Behaviors: `echo` and `delay` answer; `stall` never ends its first step; `crash` dies as its `crash_at`-th step begins
+(counted over all requests from 1; 0 = while loading); `leak` keeps a file descriptor and memory for each step.
+"""
+
+import asyncio
+import hashlib
+import os
+import time
+from collections.abc import AsyncIterator, Mapping
+
+from omni_contract.api.v1alpha1.engines import FakeEngine as FakeSettings
+from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_contract.wire.names import FINAL
+from omni_contract.wire.payload import Array, Payload, Value
+from omni_contract.wire.stage_file import StageFile
+from omni_runtime.engines.protocol import (
+    EngineDiedError,
+    ReportLoading,
+    StageEvent,
+    StageOutput,
+    StageProgress,
+    StageRequest,
+    StageUsage,
+)
+
+LEAK_BYTES = 2**20
+DEFAULT_IMAGE_SIDE = 64
+
+
+def create(stage_file: StageFile) -> "FakeEngine":
+    assert isinstance(stage_file.engine, FakeSettings)
+    makes_image = stage_file.output is not None and stage_file.output.modality == "image"
+    return FakeEngine(stage_file.stage, stage_file.engine, makes_image)
+
+
+class FakeEngine:
+    def __init__(self, stage: str, settings: FakeSettings, makes_image: bool = False) -> None:
+        self._stage = stage
+        self._settings = settings
+        self._makes_image = makes_image
+        self._steps_begun = 0
+        self._running = 0
+        self._last_turn = time.monotonic()
+        self._leaked: list[int] = []
+
+    async def load(self, report: ReportLoading) -> None:
+        report("loading nothing 1/1")
+        if self._settings.behavior == "crash" and self._settings.crash_at == 0:
+            raise RuntimeError("the fake engine is told to crash while it loads")
+
+    async def run(self, request: StageRequest) -> AsyncIterator[StageEvent]:
+        self._running += 1
+        try:
+            for step in range(self._settings.steps):
+                await self._step()
+                if self._settings.steps > 1:
+                    yield StageProgress(step + 1, self._settings.steps)
+            for edge in request.outputs:
+                yield StageOutput(edge, self._output(request, edge))
+            yield StageUsage(steps=self._settings.steps)
+        finally:
+            self._running -= 1
+
+    def heartbeat_age_s(self) -> float:
+        return time.monotonic() - self._last_turn if self._running else 0.0
+
+    async def close(self) -> None:
+        for descriptor in self._leaked:
+            os.close(descriptor)
+        self._leaked.clear()
+
+    async def _step(self) -> None:
+        self._last_turn = time.monotonic()
+        self._steps_begun += 1
+        match self._settings.behavior:
+            case "crash" if self._steps_begun >= (self._settings.crash_at or 1):
+                raise EngineDiedError(f"the fake engine is told to crash at step {self._steps_begun}")
+            case "stall":
+                await asyncio.Event().wait()
+            case "leak":
+                self._leak()
+        if self._settings.delay_seconds:
+            await asyncio.sleep(self._settings.delay_seconds)
+            self._last_turn = time.monotonic()
+
+    def _leak(self) -> None:
+        descriptor = os.memfd_create("omni-leak")
+        os.write(descriptor, bytes(LEAK_BYTES))
+        self._leaked.append(descriptor)
+
+    def _output(self, request: StageRequest, edge: str) -> Payload:
+        trail: list[Value] = [*trail_of(request.inputs), self._stage]
+        if edge == FINAL and self._makes_image:
+            return {"image": fake_image(request.parameters), "trail": trail}
+        echoed = {key: value for name in sorted(request.inputs) for key, value in request.inputs[name].items()}
+        return {**echoed, "trail": trail}
+
+
+def trail_of(inputs: Mapping[str, Payload]) -> list[Value]:
+    """The stages that the inputs went through, in order of the edges' names."""
+    trail: list[Value] = []
+    for edge in sorted(inputs):
+        stages = inputs[edge].get("trail", [])
+        if not isinstance(stages, list):
+            raise OmniError(ErrorCode.INVALID_REQUEST, f'"trail" must be a list, got {type(stages).__name__}')
+        trail += stages
+    return trail
+
+
+def fake_image(parameters: Mapping[str, Value]) -> Array:
+    """An image of one color, which the seed decides."""
+    width, height = _side(parameters, "width"), _side(parameters, "height")
+    color = hashlib.sha256(str(parameters.get("seed", 0)).encode()).digest()[:3]
+    return Array("uint8", (height, width, 3), memoryview(color * (width * height)))
+
+
+def _side(parameters: Mapping[str, Value], name: str) -> int:
+    side = parameters.get(name, DEFAULT_IMAGE_SIDE)
+    if not isinstance(side, int) or side < 1:
+        raise OmniError(ErrorCode.INVALID_REQUEST, f"{name} must be a positive whole number, got {side!r}", param=name)
+    return side

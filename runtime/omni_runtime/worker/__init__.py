@@ -1,0 +1,1 @@
+"""The stage worker: one process per replica, a gRPC server around one engine."""

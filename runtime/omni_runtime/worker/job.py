@@ -1,0 +1,210 @@
+"""One attempt of one request at this stage: fetch the inputs, run the engine, announce the outputs, end once."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import cast
+
+from omni_contract.wire.codec import CodecError, decode
+from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_contract.wire.logs import log_fields
+from omni_contract.wire.payload import Payload, Value
+from omni_contract.wire.stage_pb2 import Handle, Input, Start
+from omni_runtime.connectors.inline import decode_inline
+from omni_runtime.engines.protocol import (
+    EngineDiedError,
+    StageEvent,
+    StageOutput,
+    StageProgress,
+    StageRequest,
+    StageUsage,
+)
+from omni_runtime.worker import messages
+from omni_runtime.worker.capacity import Admission
+from omni_runtime.worker.outbox import Outbox
+from omni_runtime.worker.stage import Stage
+
+logger = logging.getLogger(__name__)
+
+
+class Job:
+    """`run` is a task's body; cancelling goes through `cancel`, so that a task that has not begun yet still ends well.
+
+    `handles` are the payloads put so far. They are released if the attempt fails; else they belong to the session.
+    """
+
+    def __init__(self, stage: Stage, outbox: Outbox, request_id: str, attempt: int, admission: Admission) -> None:
+        self.request_id = request_id
+        self.attempt = attempt
+        self.handles: list[Handle] = []
+        self._stage = stage
+        self._outbox = outbox
+        self._admission = admission
+        self._task: asyncio.Task[None] | None = None
+        self._cancelled_at_s: float | None = None
+        self._is_discarded = False
+        self._deadline_s = 0.0
+
+    def begin(self, start: Start, tasks: asyncio.TaskGroup) -> None:
+        self._deadline_s = time.monotonic() + start.remaining_ms / 1000
+        task = tasks.create_task(self._run(start))
+        # A task that is cancelled before its first turn never runs a line of its body.
+        task.add_done_callback(lambda _: self._admission.give_back())
+
+    def cancel(self) -> None:
+        """Aborts within one step; no-op if the attempt has ended or is being aborted already."""
+        if self._cancelled_at_s is None:
+            self._cancelled_at_s = time.monotonic()
+            if self._task is not None:
+                self._task.cancel()
+
+    async def discard(self) -> None:
+        """The request is over everywhere: nothing of this attempt stays held, however it ends."""
+        self._is_discarded = True
+        self.cancel()
+        await self.release()
+
+    async def release(self) -> None:
+        handles, self.handles = self.handles, []
+        for handle in handles:
+            await self._stage.connectors.release(handle)
+
+    async def _run(self, start: Start) -> None:
+        started_s = time.monotonic()
+        self._task = asyncio.current_task()
+        with log_fields(request_id=self.request_id):
+            outcome = await self._outcome(start)
+            self._task = None
+            if self._is_discarded or isinstance(outcome, OmniError):
+                await self.release()
+            self._admission.give_back()
+            self._end(outcome, started_s)
+
+    async def _outcome(self, start: Start) -> StageUsage | OmniError:
+        """What the terminal message will say. Only a session's end goes through as CancelledError."""
+        try:
+            return await self._within_deadline(start)
+        except OmniError as error:
+            return error
+        except asyncio.CancelledError:
+            if self._cancelled_at_s is None:
+                raise
+            return messages.cancelled()
+        except MemoryError:
+            return OmniError(ErrorCode.OUT_OF_MEMORY, f'stage "{self._stage.file.stage}" ran out of memory')
+        except EngineDiedError as error:
+            self._stage.engine_died(error)
+            return OmniError(ErrorCode.STAGE_FAILED, f'the engine of stage "{self._stage.file.stage}" died')
+        except Exception as error:
+            # The process boundary: one bad request never takes down the others.
+            logger.exception("request failed")
+            return OmniError(
+                ErrorCode.STAGE_FAILED, f'stage "{self._stage.file.stage}" failed: {type(error).__name__}: {error}'
+            )
+
+    async def _within_deadline(self, start: Start) -> StageUsage:
+        too_late = OmniError(ErrorCode.DEADLINE_EXCEEDED, f'the deadline passed at stage "{self._stage.file.stage}"')
+        if self._cancelled_at_s is not None:
+            raise messages.cancelled()
+        if self._remaining_s <= 0:
+            raise too_late
+        try:
+            async with asyncio.timeout(self._remaining_s) as deadline, self._stage.capacity.slot():
+                return await self._work(start)
+        except TimeoutError:
+            if deadline.expired():
+                raise too_late from None
+            raise
+
+    async def _work(self, start: Start) -> StageUsage:
+        inputs = await self._inputs(start.inputs)
+        request = StageRequest(self.request_id, inputs, _parameters(start), tuple(start.outputs))
+        events = cast(AsyncGenerator[StageEvent, None], self._stage.engine.run(request))
+        usage = StageUsage()
+        missing = set(request.outputs)
+        turned_s = time.monotonic()
+        async with aclosing(events):
+            async for event in events:
+                match event:
+                    case StageProgress():
+                        turned_s = self._progress(event, turned_s)
+                    case StageOutput():
+                        missing.remove(event.edge)
+                        await self._output(event)
+                    case StageUsage():
+                        usage = event
+        if missing:
+            raise OmniError(ErrorCode.STAGE_FAILED, f"the engine produced nothing for {sorted(missing)}")
+        return usage
+
+    async def _inputs(self, inputs: Sequence[Input]) -> Mapping[str, Payload]:
+        """All inputs, those behind handles at the same time."""
+        if not any(item.HasField("handle") for item in inputs):
+            return {item.edge: self._inline(item) for item in inputs}
+        try:
+            async with asyncio.TaskGroup() as group:
+                fetches = {item.edge: group.create_task(self._input(item)) for item in inputs}
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+        return {edge: fetch.result() for edge, fetch in fetches.items()}
+
+    async def _input(self, item: Input) -> Payload:
+        if not item.HasField("handle"):
+            return self._inline(item)
+        with log_fields(edge=item.edge):
+            payload = await self._stage.connectors.get(item.handle, self._remaining_s)
+            end = self._stage.inputs.get(item.edge)
+            if end is None or end.retain == "consumed":
+                await self._stage.connectors.release(item.handle)
+        self._count(item.edge, "in", item.handle.size_bytes)
+        return payload
+
+    def _inline(self, item: Input) -> Payload:
+        self._count(item.edge, "in", len(item.inline))
+        return decode_inline(item.inline, item.edge, self.request_id)
+
+    async def _output(self, event: StageOutput) -> None:
+        end = self._stage.outputs.get(event.edge)
+        connector = self._stage.connectors.connector(end.connector if end else "auto")
+        handle = await connector.put(self.request_id, event.edge, event.payload, self._remaining_s)
+        self.handles.append(handle)
+        await self._outbox.room()
+        self._outbox.add(messages.output(self.request_id, self.attempt, handle))
+        self._count(event.edge, "out", handle.size_bytes)
+
+    def _progress(self, event: StageProgress, turned_s: float) -> float:
+        now_s = time.monotonic()
+        self._stage.metrics.step_seconds.observe(now_s - turned_s)
+        if self._outbox.has_room:
+            self._outbox.add(messages.progress(self.request_id, self.attempt, event))
+        return now_s
+
+    def _end(self, outcome: StageUsage | OmniError, started_s: float) -> None:
+        metrics, now_s = self._stage.metrics, time.monotonic()
+        metrics.request_seconds.observe(now_s - started_s)
+        if isinstance(outcome, StageUsage):
+            metrics.requests.labels("finished").inc()
+            self._outbox.add(messages.finished(self.request_id, self.attempt, outcome))
+            logger.info("request finished in %.3f s", now_s - started_s)
+            return
+        metrics.requests.labels(outcome.code).inc()
+        if self._cancelled_at_s is not None:
+            metrics.cancel_seconds.observe(now_s - self._cancelled_at_s)
+        self._outbox.add(messages.failed(self.request_id, self.attempt, outcome))
+        logger.info("request ended after %.3f s: %s: %s", now_s - started_s, outcome.code, outcome.message)
+
+    def _count(self, edge: str, direction: str, size_bytes: int) -> None:
+        self._stage.metrics.transfer_bytes.labels(edge, direction).inc(size_bytes)
+
+    @property
+    def _remaining_s(self) -> float:
+        return self._deadline_s - time.monotonic()
+
+
+def _parameters(start: Start) -> Mapping[str, Value]:
+    try:
+        return decode(start.parameters) if start.parameters else {}
+    except CodecError as error:
+        raise OmniError(ErrorCode.INTERNAL, f"the parameters cannot be read: {error}") from error

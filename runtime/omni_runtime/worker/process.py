@@ -1,0 +1,155 @@
+"""The life of the worker process: listen, load, serve until told to end, drain, exit."""
+
+import asyncio
+import ctypes
+import logging
+import os
+import secrets
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from enum import IntEnum
+
+import grpc
+from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
+from prometheus_client import start_http_server
+
+from omni_contract.wire import names
+from omni_contract.wire.stage_file import StageFile
+from omni_contract.wire.stage_pb2_grpc import add_ControlServicer_to_server, add_StageWorkerServicer_to_server
+from omni_runtime.connectors.channels import SERVER_OPTIONS
+from omni_runtime.connectors.connector_set import ConnectorSet
+from omni_runtime.connectors.store import PayloadStore
+from omni_runtime.engines.registry import create_engine
+from omni_runtime.worker.health import WorkerHealth
+from omni_runtime.worker.service import ControlService, StageWorkerService
+from omni_runtime.worker.settings import WorkerSettings
+from omni_runtime.worker.stage import Stage, State
+
+logger = logging.getLogger(__name__)
+
+FLUSH_S = 2.0
+"""How long frontends may take to read the last messages."""
+PR_SET_PDEATHSIG = 1
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    LOAD_FAILED = 3
+    ENGINE_DIED = 4
+
+
+def die_with_parent() -> None:
+    """The kernel kills this process when the thread that started it ends, even by kill -9.
+
+    Called from the main thread before anything else; a parent that has gone before is seen by our parent's change.
+    """
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def run_worker(settings: WorkerSettings, file: StageFile) -> ExitCode:
+    boot_id = secrets.token_hex(8)
+    store = PayloadStore(settings.payload_limit_bytes)
+    connectors = ConnectorSet(
+        settings.advertise, boot_id, store, (end.connector for end in (*file.inputs, *file.outputs))
+    )
+    stage = Stage(file, create_engine(file), connectors)
+    service = StageWorkerService(stage, store, boot_id, settings.replica, settings.locality)
+    stage.metrics.gauge(names.WORKER_FRONTENDS, "Frontends attached.", lambda: service.frontends)
+    await connectors.open()
+    async with _listening(stage, service, settings):
+        try:
+            return await _live(stage, service)
+        finally:
+            await connectors.close()
+
+
+@asynccontextmanager
+async def _listening(stage: Stage, service: StageWorkerService, settings: WorkerSettings) -> AsyncIterator[None]:
+    """The gRPC server answers probes and Describe from here on, before the engine has loaded."""
+    server = grpc.aio.server(options=SERVER_OPTIONS)
+    add_StageWorkerServicer_to_server(service, server)
+    add_ControlServicer_to_server(ControlService(stage), server)
+    add_HealthServicer_to_server(WorkerHealth(stage, settings.liveness_timeout_s), server)
+    server.add_insecure_port(settings.listen)
+    await server.start()
+    if settings.metrics_port is not None:
+        start_http_server(settings.metrics_port, registry=stage.metrics.registry)
+    logger.info("listening on %s", settings.listen)
+    try:
+        yield
+    finally:
+        await server.stop(FLUSH_S)
+
+
+async def _live(stage: Stage, service: StageWorkerService) -> ExitCode:
+    """Loads, then serves until SIGTERM (drains, exits 0) or until the engine dies."""
+    terminated = _terminated()
+    loading = asyncio.create_task(_load(stage))
+    await asyncio.wait((loading, terminated), return_when=asyncio.FIRST_COMPLETED)
+    if terminated.done():
+        loading.cancel()
+        return ExitCode.OK
+    if not await loading:
+        return ExitCode.LOAD_FAILED
+    try:
+        await asyncio.wait((terminated, stage.died), return_when=asyncio.FIRST_COMPLETED)
+        if stage.died.done():
+            logger.error('the engine of stage "%s" died: %s', stage.file.stage, stage.died.result())
+            return ExitCode.ENGINE_DIED
+        await _drain(stage, service)
+        return ExitCode.OK
+    finally:
+        await stage.engine.close()
+
+
+async def _load(stage: Stage) -> bool:
+    """False, with one sentence in the log, if the stage cannot start."""
+    try:
+        async with asyncio.timeout(stage.file.startup_timeout_s):
+            await stage.engine.load(lambda line: logger.info("%s", line))
+    except TimeoutError:
+        logger.error('stage "%s" did not load within %d s', stage.file.stage, stage.file.startup_timeout_s)
+        return False
+    except Exception as error:
+        logger.error('stage "%s" cannot load: %s: %s', stage.file.stage, type(error).__name__, error)
+        logger.debug("the cause", exc_info=True)
+        return False
+    stage.become(State.READY)
+    logger.info("ready")
+    return True
+
+
+async def _drain(stage: Stage, service: StageWorkerService) -> None:
+    """Takes nothing new, finishes what runs, and leaves when no payload of its own is still wanted."""
+    stage.become(State.DRAINING)
+    logger.info("draining: %d running, %d waiting", stage.capacity.running, stage.capacity.waiting)
+    try:
+        async with asyncio.timeout(stage.file.drain_timeout_s):
+            await stage.wait_unneeded()
+    except TimeoutError:
+        census = stage.connectors.census()
+        logger.warning(
+            "drain deadline of %d s passed: %d requests and %d payloads are given up",
+            stage.file.drain_timeout_s,
+            stage.capacity.running + stage.capacity.waiting,
+            census.payloads,
+        )
+    service.close_sessions()
+
+
+def _terminated() -> asyncio.Future[None]:
+    """Done once SIGTERM or SIGINT has come."""
+    loop = asyncio.get_running_loop()
+    terminated = loop.create_future()
+
+    def stop() -> None:
+        if not terminated.done():
+            terminated.set_result(None)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    return terminated

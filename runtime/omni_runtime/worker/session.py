@@ -1,0 +1,121 @@
+"""One frontend's Attach stream: its requests, their payloads, its outbox. When it ends, everything of it is freed."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+
+from omni_contract.wire.errors import OmniError
+from omni_contract.wire.logs import log_fields
+from omni_contract.wire.stage_pb2 import FrontendBatch, FrontendMessage, WorkerBatch
+from omni_runtime.worker import messages
+from omni_runtime.worker.job import Job
+from omni_runtime.worker.outbox import Outbox
+from omni_runtime.worker.stage import Stage
+
+logger = logging.getLogger(__name__)
+
+
+class _SessionEnded(Exception):
+    """Ends the session's task group, which cancels what still runs in it."""
+
+
+@dataclass
+class _Request:
+    """A request from its first start until its discard; `attempt` is the newest one seen."""
+
+    attempt: int = 0
+    jobs: list[Job] = field(default_factory=list)
+
+
+class FrontendSession:
+    """All requests of one frontend. Two frontends may use the same request id without touching each other."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._outbox = Outbox(stage.load)
+        self._requests: dict[str, _Request] = {}
+
+    async def serve(
+        self, batches: AsyncIterator[FrontendBatch], write: Callable[[WorkerBatch], Awaitable[None]]
+    ) -> None:
+        """Returns when the frontend leaves or after `close`; raises CancelledError when the stream breaks."""
+        self._stage.listen(self._outbox.announce_load)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                ends = (tasks.create_task(self._read(batches, tasks)), tasks.create_task(self._write(write)))
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                raise _SessionEnded
+        except* _SessionEnded:
+            pass
+        finally:
+            self._stage.unlisten(self._outbox.announce_load)
+            await self._free()
+
+    def close(self) -> None:
+        """Ends the stream once what is in the outbox is sent."""
+        self._outbox.close()
+
+    async def _read(self, batches: AsyncIterator[FrontendBatch], tasks: asyncio.TaskGroup) -> None:
+        async for batch in batches:
+            if batch.frontend_id:
+                logger.info("frontend attached", extra={"frontend": batch.frontend_id})
+            for message in batch.messages:
+                await self._receive(message, tasks)
+            # A frontend that does not read its answers is not read either.
+            await self._outbox.room()
+
+    async def _write(self, write: Callable[[WorkerBatch], Awaitable[None]]) -> None:
+        while (batch := await self._outbox.next_batch()) is not None:
+            await write(batch)
+
+    async def _receive(self, message: FrontendMessage, tasks: asyncio.TaskGroup) -> None:
+        match message.WhichOneof("body"):
+            case "start":
+                self._start(message, tasks)
+            case "cancel":
+                self._cancel(message)
+            case "discard":
+                await self._discard(message.request_id)
+            case _:
+                logger.debug("a message of a kind that this version does not know was ignored")
+
+    def _start(self, message: FrontendMessage, tasks: asyncio.TaskGroup) -> None:
+        request = self._requests.setdefault(message.request_id, _Request())
+        if message.attempt <= request.attempt and request.jobs:
+            logger.warning("attempt %d is known already", message.attempt, extra={"request_id": message.request_id})
+            return
+        request.attempt = message.attempt
+        for older in request.jobs:
+            older.cancel()
+        try:
+            self._stage.check_ready()
+            admission = self._stage.capacity.admit()
+        except OmniError as error:
+            self._refuse(message, error)
+            return
+        job = Job(self._stage, self._outbox, message.request_id, message.attempt, admission)
+        request.jobs.append(job)
+        self._outbox.add(messages.accepted(message.request_id, message.attempt))
+        job.begin(message.start, tasks)
+
+    def _refuse(self, message: FrontendMessage, error: OmniError) -> None:
+        logger.info("request refused: %s", error.message, extra={"request_id": message.request_id})
+        self._stage.metrics.requests.labels(error.code).inc()
+        self._outbox.add(messages.failed(message.request_id, message.attempt, error))
+
+    def _cancel(self, message: FrontendMessage) -> None:
+        request = self._requests.get(message.request_id, _Request())
+        for job in request.jobs:
+            if job.attempt == message.attempt:
+                job.cancel()
+
+    async def _discard(self, request_id: str) -> None:
+        request = self._requests.pop(request_id, _Request())
+        for job in request.jobs:
+            with log_fields(request_id=request_id):
+                await job.discard()
+
+    async def _free(self) -> None:
+        for request_id in list(self._requests):
+            await self._discard(request_id)

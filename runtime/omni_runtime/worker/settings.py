@@ -1,0 +1,76 @@
+"""The worker's settings: read once in `main` from the command line and the pod's environment, then passed down."""
+
+import argparse
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from omni_contract.wire.names import STAGE_FILE_PATH, STAGE_PORT
+
+DEFAULT_PAYLOAD_LIMIT_BYTES = 4 * 2**30
+DEFAULT_LIVENESS_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """`advertise` is the address that goes into handles; `locality` is equal for workers that share memory."""
+
+    stage_file: Path
+    listen: str
+    advertise: str
+    replica: str
+    locality: str
+    metrics_port: int | None = None
+    log_json: bool = False
+    die_with_parent: bool = False
+    payload_limit_bytes: int = DEFAULT_PAYLOAD_LIMIT_BYTES
+    liveness_timeout_s: float = DEFAULT_LIVENESS_TIMEOUT_S
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--stage-file", type=Path, default=Path(STAGE_FILE_PATH), help="JSON file of the stage")
+    parser.add_argument("--listen", default=f"0.0.0.0:{STAGE_PORT}", help='"HOST:PORT" or "unix:PATH"')
+    parser.add_argument("--advertise", help="address that other workers dial; default: the pod's, else --listen")
+    parser.add_argument("--replica", help="name of this replica; default: the pod's, else the host's")
+    parser.add_argument("--metrics-port", type=int, help="serve Prometheus metrics over HTTP on this port")
+    parser.add_argument("--log-json", action="store_true", help="write log lines as JSON")
+    parser.add_argument("--die-with-parent", action="store_true", help="be killed when the parent process ends")
+    parser.add_argument(
+        "--payload-limit-bytes",
+        type=int,
+        default=DEFAULT_PAYLOAD_LIMIT_BYTES,
+        help="payloads held for other stages at most (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--liveness-timeout",
+        type=float,
+        default=DEFAULT_LIVENESS_TIMEOUT_S,
+        help="seconds without an engine step, with requests running, after which the worker reports itself dead "
+        "(default: %(default)s)",
+    )
+
+
+def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str]) -> WorkerSettings:
+    host = socket.gethostname()
+    return WorkerSettings(
+        stage_file=arguments.stage_file,
+        listen=arguments.listen,
+        advertise=arguments.advertise or _pod_address(arguments.listen, environment),
+        replica=arguments.replica or environment.get("OMNI_POD_NAME") or host,
+        locality=host,
+        metrics_port=arguments.metrics_port,
+        log_json=arguments.log_json,
+        die_with_parent=arguments.die_with_parent,
+        payload_limit_bytes=arguments.payload_limit_bytes,
+        liveness_timeout_s=arguments.liveness_timeout,
+    )
+
+
+def _pod_address(listen: str, environment: Mapping[str, str]) -> str:
+    """A pod listens on all addresses, which nobody can dial; it is reached by its own."""
+    pod_ip = environment.get("OMNI_POD_IP")
+    if not pod_ip or listen.startswith("unix:"):
+        return listen
+    host = f"[{pod_ip}]" if ":" in pod_ip else pod_ip
+    return f"{host}:{listen.rpartition(':')[2]}"

@@ -1,0 +1,99 @@
+"""What all sessions of one worker share: the engine, its connectors, its capacity, its state."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from enum import StrEnum
+
+from omni_contract.wire import names
+from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_contract.wire.stage_file import StageFile
+from omni_contract.wire.stage_pb2 import Load
+from omni_runtime.connectors.connector_set import ConnectorSet
+from omni_runtime.engines.protocol import Engine, EngineDiedError
+from omni_runtime.worker.capacity import Capacity
+from omni_runtime.worker.metrics import WorkerMetrics
+
+logger = logging.getLogger(__name__)
+
+LOAD_INTERVAL_S = 0.05
+"""A changed load reaches frontends that have no messages of their own within this time."""
+
+
+class State(StrEnum):
+    LOADING = "loading"
+    READY = "ready"
+    DRAINING = "draining"
+
+
+class Stage:
+    """One replica of a stage.
+
+    Listeners are called when the state changes, and some time after the load has changed.
+    """
+
+    def __init__(self, file: StageFile, engine: Engine, connectors: ConnectorSet) -> None:
+        self.file = file
+        self.engine = engine
+        self.connectors = connectors
+        self.state = State.LOADING
+        self.capacity = Capacity(file.max_in_flight, self._load_changed)
+        self.inputs = {end.edge: end for end in file.inputs}
+        self.outputs = {end.edge: end for end in file.outputs}
+        self.died: asyncio.Future[EngineDiedError] = asyncio.get_running_loop().create_future()
+        self.metrics = WorkerMetrics()
+        self._listeners: set[Callable[[], None]] = set()
+        self._load_timer: asyncio.TimerHandle | None = None
+        self._expose()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        self._listeners.add(listener)
+
+    def unlisten(self, listener: Callable[[], None]) -> None:
+        self._listeners.discard(listener)
+
+    def become(self, state: State) -> None:
+        self.state = state
+        self._tell()
+
+    def check_ready(self) -> None:
+        if self.state is not State.READY:
+            raise OmniError(ErrorCode.STAGE_UNAVAILABLE, f'this replica of stage "{self.file.stage}" is {self.state}')
+
+    def engine_died(self, error: EngineDiedError) -> None:
+        """The process ends; requests that run elsewhere are not touched."""
+        if not self.died.done():
+            self.died.set_result(error)
+
+    def load(self) -> Load:
+        return Load(
+            running=self.capacity.running,
+            waiting=self.capacity.waiting,
+            draining=self.state is State.DRAINING,
+        )
+
+    async def wait_unneeded(self) -> None:
+        """Returns once nothing runs here and none of our payloads is still wanted."""
+        await self.capacity.wait_idle()
+        await self.connectors.wait_empty()
+
+    def _load_changed(self) -> None:
+        if self._load_timer is None and self._listeners:
+            self._load_timer = asyncio.get_running_loop().call_later(LOAD_INTERVAL_S, self._tell_load)
+
+    def _tell_load(self) -> None:
+        self._load_timer = None
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in list(self._listeners):
+            listener()
+
+    def _expose(self) -> None:
+        gauge, capacity, connectors = self.metrics.gauge, self.capacity, self.connectors
+        gauge(names.WORKER_RUNNING, "Requests that run.", lambda: capacity.running)
+        gauge(names.WORKER_WAITING, "Requests that wait for a slot.", lambda: capacity.waiting)
+        gauge(names.WORKER_PAYLOADS, "Payloads held for others.", lambda: connectors.census().payloads)
+        gauge(names.WORKER_PAYLOAD_BYTES, "Bytes held for others.", lambda: connectors.census().size_bytes)
+        gauge(names.WORKER_HEARTBEAT_AGE_SECONDS, "Since the engine's last turn.", self.engine.heartbeat_age_s)
+        gauge(names.WORKER_READY, "1 while new work is taken.", lambda: float(self.state is State.READY))
