@@ -1,0 +1,30 @@
+from pathlib import Path
+
+from benchmarks.ledger import Entry, read_entries, write_entry
+from benchmarks.report import report
+
+
+def test_an_entry_holds_the_figure_its_peer_and_where_it_comes_from(tmp_path: Path):
+    ledger = tmp_path / "results.json"
+    write_entry("hop.median_ms.c1", 0.5, "ms", command="make bench", peer=("bare grpc", 2.0), path=ledger)
+    [entry] = read_entries(ledger)
+    assert (entry.value, entry.peer, entry.peer_value) == (0.5, "bare grpc", 2.0)
+    assert entry.machine and entry.commit and entry.date and entry.command == "make bench"
+
+
+def test_a_new_figure_replaces_the_older_one_of_its_id_only(tmp_path: Path):
+    ledger = tmp_path / "results.json"
+    write_entry("b", 1, "s", command="x", path=ledger)
+    write_entry("a", 2, "s", command="x", path=ledger)
+    write_entry("b", 3, "s", command="x", path=ledger)
+    assert [(entry.id, entry.value) for entry in read_entries(ledger)] == [("a", 2), ("b", 3)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results.json"]
+
+
+def test_the_report_marks_a_figure_that_is_out_of_its_bound():
+    assert "out of bound" in report([entry("hop.median_ms.c1", 3.5)])
+    assert "out of bound" not in report([entry("hop.median_ms.c1", 2.5), entry("hop.median_ms.c64", 400)])
+
+
+def entry(entry_id: str, value: float) -> Entry:
+    return Entry(entry_id, value, "ms", None, None, "make bench", "a machine", "abc", "2026-11-30T00:00:00+00:00")
