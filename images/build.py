@@ -1,5 +1,5 @@
 """Builds images into OCI archives in the cache. What did not change is not built again; a change of our code adds one
-thin layer, so it takes seconds."""
+thin layer to what is there, so it takes seconds."""
 
 import fcntl
 import shutil
@@ -11,9 +11,10 @@ from pathlib import Path
 
 from images import base, content, environment
 from images.buildah import Buildah
-from images.recipes import PREFIX, RECIPES, Recipe
+from images.recipes import PREFIX, RECIPES, REPOSITORY, Recipe
 from images.steps import line, step
 
+ENVIRONMENT_CONTAINERFILE = REPOSITORY / "images" / "environment-layer" / "Containerfile"
 KEPT_ARCHIVES = 2
 
 
@@ -28,36 +29,45 @@ def build(names: Sequence[str], cache: Path, bake: bool = False) -> list[Image]:
     """The images of these names, built where needed. `bake` puts environments in that are mounted otherwise."""
     cache.mkdir(parents=True, exist_ok=True)
     with _alone(cache):
-        return [_ensure(RECIPES[name], cache, bake) for name in names]
+        return [_ensure(RECIPES[name], cache, bake or not RECIPES[name].mounts_environment) for name in names]
 
 
-def _ensure(recipe: Recipe, cache: Path, bake: bool) -> Image:
-    baked = bake or not recipe.optional_environment
-    tag = content.of_text(
-        base.key(),
-        recipe.containerfile.read_text(),
-        environment.key(recipe) if baked else "mounted",
-        content.of_files(recipe.sources),
-    )
-    image = Image(recipe.name, f"{PREFIX}/{recipe.name}:{tag}", cache / f"{recipe.name}-{tag}.tar")
+def _ensure(recipe: Recipe, cache: Path, baked: bool) -> Image:
+    image = _image(recipe, cache, baked)
     if image.archive.exists():
-        line(f"{recipe.name}: nothing changed ({tag})")
-    else:
-        _make(recipe, image, cache, baked)
+        image.archive.touch()
+        line(f"{recipe.name}: nothing changed ({image.archive.name})")
+        return image
+    buildah = Buildah(cache / "store")
+    below = _ensure_environment(recipe, buildah, cache) if baked else _ensure_base(buildah, cache)
+    with step(f"{recipe.name}: our code"), _code(recipe) as code:
+        buildah.build(image.reference, recipe.containerfile, code, below)
+    with step(f"{recipe.name}: {image.archive.name}"):
+        buildah.save(image.reference, image.archive)
+        buildah.remove(image.reference)
+    _prune(image)
     return image
 
 
-def _make(recipe: Recipe, image: Image, cache: Path, baked: bool) -> None:
-    buildah = Buildah(cache / "store")
-    base_reference = _ensure_base(buildah, cache)
-    with _empty_folder() as empty, _code(recipe) as code:
-        packages = environment.ensure(recipe, cache) if baked else empty
-        with step(f"{recipe.name}: image"):
-            contexts = {"environment": packages, "code": code}
-            buildah.build(image.reference, recipe.containerfile, contexts, base_reference)
-    with step(f"{recipe.name}: {image.archive.name}"):
-        buildah.save(image.reference, image.archive)
-    _prune(image)
+def _image(recipe: Recipe, cache: Path, baked: bool) -> Image:
+    tag = content.of_text(
+        base.key(),
+        environment.key(recipe) if baked else "mounted",
+        ENVIRONMENT_CONTAINERFILE.read_text(),
+        recipe.containerfile.read_text(),
+        content.of_files(recipe.sources),
+    )
+    return Image(recipe.name, f"{PREFIX}/{recipe.name}:{tag}", cache / f"{recipe.name}-{tag}.tar")
+
+
+def _ensure_environment(recipe: Recipe, buildah: Buildah, cache: Path) -> str:
+    reference = f"{PREFIX}/{recipe.name}-environment:{base.key()}-{environment.key(recipe)}"
+    if not buildah.has(reference):
+        packages = environment.ensure(recipe, cache)
+        below = _ensure_base(buildah, cache)
+        with step(f"{recipe.name}: layer of packages"):
+            buildah.build(reference, ENVIRONMENT_CONTAINERFILE, packages, below)
+    return reference
 
 
 def _ensure_base(buildah: Buildah, cache: Path) -> str:
@@ -65,25 +75,19 @@ def _ensure_base(buildah: Buildah, cache: Path) -> str:
     if not buildah.has(reference):
         tree = base.ensure_tree(cache)
         with step("base: image"):
-            buildah.build(reference, base.CONTAINERFILE, {"": tree})
+            buildah.build(reference, base.CONTAINERFILE, tree)
     return reference
 
 
 @contextmanager
 def _code(recipe: Recipe) -> Iterator[Path]:
     """A folder with copies of our packages, byte-compiled."""
-    with _empty_folder() as folder:
-        for source in recipe.sources:
-            shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
-        environment.byte_compile(folder)
-        yield folder
-
-
-@contextmanager
-def _empty_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="omni-image-") as name:
         folder = Path(name)
         folder.chmod(0o755)  # it becomes a folder of the image, which another user reads
+        for source in recipe.sources:
+            shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+        environment.byte_compile(folder, "/opt/omni")
         yield folder
 
 

@@ -1,6 +1,5 @@
 """Buildah, with a store of its own in the cache: nothing is pulled, nothing of ours is left in the machine's store."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,20 +16,23 @@ class Buildah:
     def has(self, reference: str) -> bool:
         return reference in self._run("images", "--format", "{{.Name}}:{{.Tag}}").splitlines()
 
-    def build(self, reference: str, containerfile: Path, contexts: Mapping[str, Path], base: str = "") -> None:
-        """Build from the Containerfile; the context "" is its plain one, the others are named."""
-        named = [f"--build-context={name}={path}" for name, path in contexts.items() if name]
-        arguments = [f"--build-arg=BASE={base}"] if base else []
-        context = contexts.get("", containerfile.parent)
-        self._run(
-            "build", "--layers", "--pull=never", *arguments, *named, "-q", "-t", reference, "-f", containerfile, context
-        )
+    def build(self, reference: str, containerfile: Path, context: Path, base: str = "") -> None:
+        argument = [f"--build-arg=BASE={base}"] if base else []
+        self._run("build", "-q", "--pull=never", *argument, "-t", reference, "-f", containerfile, context)
 
     def save(self, reference: str, archive: Path) -> None:
+        """Write an OCI archive, by way of a container: `push` would compress, which costs more than it saves here."""
         partial = archive.with_suffix(".partial")
         partial.unlink(missing_ok=True)
-        self._run("push", "-q", "--disable-compression", reference, f"oci-archive:{partial}:{reference}")
+        container = self._run("from", "-q", "--pull=never", reference).strip()
+        try:
+            self._run("commit", "-q", "--disable-compression", container, f"oci-archive:{partial}:{reference}")
+        finally:
+            self._run("rm", container)
         partial.rename(archive)
+
+    def remove(self, reference: str) -> None:
+        self._run("rmi", "-f", reference)
 
     def _run(self, *words: str | Path) -> str:
         places: list[str | Path] = ["--root", self.store / "root", "--runroot", self.store / "run"]

@@ -22,7 +22,7 @@ def ensure(recipe: Recipe, cache: Path) -> Path:
 
 
 def key(recipe: Recipe) -> str:
-    return content.of_text(recipe.lock.read_text(), PYTHON, *recipe.forbidden)
+    return content.of_text(recipe.lock.read_text(), PYTHON, COMPILE, *recipe.forbidden)
 
 
 def _make(recipe: Recipe, folder: Path) -> None:
@@ -31,7 +31,7 @@ def _make(recipe: Recipe, folder: Path) -> None:
     run(["uv", "venv", "-q", "--python", PYTHON, partial])
     run(["uv", "pip", "sync", "-q", "--require-hashes", recipe.lock], env={"VIRTUAL_ENV": str(partial)})
     _refuse(recipe, partial)
-    byte_compile(partial / "lib")
+    byte_compile(partial, "/opt/venv")
     partial.rename(folder)
 
 
@@ -41,11 +41,18 @@ def _refuse(recipe: Recipe, environment: Path) -> None:
         raise ForbiddenPackages(recipe.name, found)
 
 
-def byte_compile(folder: Path) -> None:
-    """Compile in advance, since nobody may write in the pod; unchecked, since copying changes modification times.
+def byte_compile(folder: Path, place: str) -> None:
+    """Compile in advance, since nobody may write in the pod; `place` is where tracebacks shall find the sources.
 
-    Packages ship a few files for other Python versions, so a failure to compile some is no failure.
+    Unchecked, since copying changes modification times. Packages ship a few files for other Python versions, so that
+    some do not compile is no failure.
     """
-    program = "import compileall, py_compile, sys; compileall.compile_dir(sys.argv[1], quiet=2, workers=2, "
-    program += "invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)"
-    run([PYTHON, "-c", program, folder])
+    run([PYTHON, "-c", COMPILE, folder, place])
+
+
+COMPILE = """
+import compileall, py_compile, sys
+folder, place = sys.argv[1:]
+mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+compileall.compile_dir(folder, quiet=2, workers=2, stripdir=folder, prependdir=place, invalidation_mode=mode)
+"""

@@ -29,8 +29,8 @@ class Recipe:
     packages: tuple[str, ...]
     forbidden: tuple[str, ...] = ()
     """Distributions that must not be in the environment."""
-    optional_environment: bool = False
-    """The environment goes in only when asked; else it is mounted from a volume."""
+    mounts_environment: bool = False
+    """Unless baked in, the environment is mounted from a claim, as it is big."""
 
     @property
     def containerfile(self) -> Path:
@@ -57,7 +57,7 @@ RECIPES = {
             "runtime",
             "runtime.txt",
             (CONTRACT, "runtime/omni_runtime"),
-            optional_environment=True,
+            mounts_environment=True,
         ),
     )
 }
