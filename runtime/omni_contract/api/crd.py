@@ -53,7 +53,7 @@ def schema() -> Schema:
     resource = structural(OmniModel)
     for name in ("apiVersion", "kind"):
         resource["properties"][name] = {"type": "string"}
-    resource["properties"]["metadata"] = {"type": "object"}
+    resource["properties"]["metadata"] = {"type": "object", "properties": {"name": {"type": "string"}}}
     resource["properties"]["status"].pop("default", None)
     resource["required"] = ["spec"]
     return with_rules(resource, RULES)

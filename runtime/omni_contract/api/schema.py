@@ -73,7 +73,7 @@ class _Translation:
         if default is None:
             return
         if writes_defaults:
-            target["default"] = {} if isinstance(default, dict) else default
+            target["default"] = _without_none(default)
         elif default and not isinstance(default, dict):
             target["description"] = f"{target['description']} {DEFAULT}{text_of(default)}."
 
@@ -92,3 +92,10 @@ def text_of(default: object) -> str:
     if isinstance(default, list):
         return ", ".join(map(str, default))
     return str(default).lower() if isinstance(default, bool) else str(default)
+
+
+def _without_none(value: Any) -> Any:
+    """The server checks a default as it stands, before it fills in the defaults within: it must be complete."""
+    if isinstance(value, dict):
+        return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
+    return value

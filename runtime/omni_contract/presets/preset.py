@@ -27,5 +27,7 @@ class Preset:
     """Defaults of request parameters, under what the file's stages say."""
     parameters: Mapping[str, ParameterKind]
     """Every request parameter that the family reads."""
+    transforms: tuple[str, ...]
+    """Names that an edge may give as its transform."""
     endpoints: tuple[str, ...]
     """HTTP paths of the frontend that the family answers."""

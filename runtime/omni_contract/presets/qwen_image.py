@@ -23,5 +23,6 @@ QWEN_IMAGE = Preset(
         "seed": "integer",
         "max_sequence_length": "integer",
     },
+    transforms=(),
     endpoints=("/v1/images/generations",),
 )

@@ -1,5 +1,6 @@
 """Pure: an OmniModel and the accelerator catalog in, a ResolvedModel and its stage files and stage table out."""
 
+from omni_contract.resolve.checks import spec_problems
 from omni_contract.resolve.documents import StageLocation, stage_file, stage_revision, stage_table
 from omni_contract.resolve.model import ResolveError, resolve
 from omni_contract.resolve.resolved import (
@@ -19,6 +20,7 @@ __all__ = [
     "StageLocation",
     "VolumeSource",
     "resolve",
+    "spec_problems",
     "stage_file",
     "stage_revision",
     "stage_table",

@@ -1,70 +1,86 @@
-"""What can be wrong with a model once its family and the cluster are known; rules of the file: `api.rules`."""
-
-from collections.abc import Mapping
+"""What can be wrong with a model once its family, or the cluster, is known. Rules of the file alone: `api.rules`."""
 
 from omni_contract.accelerators import AcceleratorCatalog
 from omni_contract.api.nearest import did_you_mean
 from omni_contract.api.problems import Path, Problem
-from omni_contract.api.v1alpha1 import ENGINE_FIELDS, OmniModelSpec, StageSpec
+from omni_contract.api.rules import rule_problems
+from omni_contract.api.v1alpha1 import ENGINE_FIELDS, EdgeSpec, OmniModelSpec, StageSpec
 from omni_contract.presets import Preset
 from omni_contract.resolve.devices import device_problems
-from omni_contract.resolve.graph import CycleError, Graph, output_of
+from omni_contract.resolve.graph import CycleError, Graph, output_of, preset_of, stage_graph
+from omni_contract.resolve.phases import phase_problems
 from omni_contract.resolve.sampling import limit_problems, sampling_of, sampling_problems
 
 
-def model_problems(
-    spec: OmniModelSpec, preset: Preset | None, graph: Graph, catalog: AcceleratorCatalog
-) -> list[Problem]:
-    """Every reason why the graph cannot run with these accelerators."""
-    paths = _paths(spec, graph)
-    problems = [problem for stage in graph.stages for problem in _engine_problems(stage, paths[stage.name], catalog)]
-    problems += _edge_problems(spec, graph)
+def spec_problems(spec: OmniModelSpec) -> list[Problem]:
+    """What is wrong with a spec whatever the cluster: broken rules of the file or, if there are none, of the graph."""
+    if broken := rule_problems(spec):
+        return broken
+    preset = preset_of(spec)
+    graph = stage_graph(spec, preset)
+    stages = _placed(spec, graph)
+    problems = _engine_problems(stages)
+    problems += _edge_problems(spec, graph, preset)
     problems += _cycle_problems(graph)
-    problems += _output_problems(graph, preset, paths)
-    for stage in graph.stages:
-        problems += device_problems(stage, paths[stage.name], catalog)
-    problems += sampling_problems([(paths[stage.name], stage) for stage in graph.stages], preset)
-    for stage in graph.stages:
-        sampling = sampling_of(stage, graph.stages, preset)
-        problems += limit_problems(paths[stage.name], sampling, spec.frontend.limits)
+    problems += _output_problems(stages, graph, preset)
+    problems += phase_problems(stages, graph)
+    problems += sampling_problems(stages, preset)
+    for path, stage in stages:
+        problems += limit_problems(path, sampling_of(stage, graph.stages, preset), spec.frontend.limits)
     return list(dict.fromkeys(problems))
 
 
-def _paths(spec: OmniModelSpec, graph: Graph) -> Mapping[str, Path]:
-    """Where each stage stands in the file; a stage that only the preset names stands at the list."""
+def placement_problems(spec: OmniModelSpec, catalog: AcceleratorCatalog) -> list[Problem]:
+    """Why a sound spec cannot run with these accelerators."""
+    stages = _placed(spec, stage_graph(spec, preset_of(spec)))
+    problems = [problem for path, stage in stages for problem in device_problems(stage, path, catalog)]
+    for path, stage in stages:
+        if stage.fake and not catalog.allow_fake_engine:
+            way_out = "set allowFakeEngine in the chart's values (tests only) or choose another engine"
+            message = f'stage "{stage.name}" uses the fake engine, which is switched off here; {way_out}'
+            problems.append(Problem((*path, "fake"), message))
+    return problems
+
+
+def _placed(spec: OmniModelSpec, graph: Graph) -> list[tuple[Path, StageSpec]]:
+    """Each stage with its place in the file; a stage that only the preset names stands at the list."""
     own: dict[str, Path] = {stage.name: ("spec", "stages", index) for index, stage in enumerate(spec.stages)}
-    return {stage.name: own.get(stage.name, ("spec", "stages")) for stage in graph.stages}
+    return [(own.get(stage.name, ("spec", "stages")), stage) for stage in graph.stages]
 
 
-def _engine_problems(stage: StageSpec, path: Path, catalog: AcceleratorCatalog) -> list[Problem]:
-    if stage.engine is None:
-        blocks = ", ".join(f"{field}: {{}}" for field in ENGINE_FIELDS)
-        return [
-            Problem(
-                path, f'stage "{stage.name}" is not in the family\'s preset and sets no engine; add one of {blocks}'
-            )
-        ]
-    if stage.fake and not catalog.allow_fake_engine:
-        return [
-            Problem(
-                (*path, "fake"),
-                f'stage "{stage.name}" uses the fake engine, which is switched off here; set allowFakeEngine '
-                "in the chart's values (tests only) or choose another engine",
-            )
-        ]
-    return []
+def _engine_problems(stages: list[tuple[Path, StageSpec]]) -> list[Problem]:
+    blocks = ", ".join(f"{field}: {{}}" for field in ENGINE_FIELDS)
+    return [
+        Problem(
+            path,
+            f'stage "{stage.name}" is not in the family\'s preset and sets no engine block; add one of: {blocks}',
+        )
+        for path, stage in stages
+        if stage.engine is None
+    ]
 
 
-def _edge_problems(spec: OmniModelSpec, graph: Graph) -> list[Problem]:
-    names = [stage.name for stage in graph.stages]
+def _edge_problems(spec: OmniModelSpec, graph: Graph, preset: Preset | None) -> list[Problem]:
+    problems = []
+    for index, edge in enumerate(spec.edges):
+        path: Path = ("spec", "edges", index)
+        problems += _end_problems(edge, path, [stage.name for stage in graph.stages])
+        transforms = preset.transforms if preset else ()
+        if edge.transform is not None and edge.transform not in transforms:
+            known = f"; it has: {', '.join(transforms)}" if transforms else ", which has none; remove transform"
+            whose = f'family "{preset.family}"' if preset else "a model without a family"
+            problems.append(Problem((*path, "transform"), f'"{edge.transform}" is no transform of {whose}{known}'))
+    return problems
+
+
+def _end_problems(edge: EdgeSpec, path: Path, names: list[str]) -> list[Problem]:
     known = ", ".join(f'"{name}"' for name in names)
     return [
         Problem(
-            ("spec", "edges", index, key),
+            (*path, key),
             f'edge "{edge.name}" names stage "{name}", which does not exist{did_you_mean(name, names)}; '
             f"the stages are: {known}",
         )
-        for index, edge in enumerate(spec.edges)
         for key, name in (("from", edge.from_), ("to", edge.to))
         if name not in names
     ]
@@ -80,14 +96,14 @@ def _cycle_problems(graph: Graph) -> list[Problem]:
     return []
 
 
-def _output_problems(graph: Graph, preset: Preset | None, paths: Mapping[str, Path]) -> list[Problem]:
+def _output_problems(stages: list[tuple[Path, StageSpec]], graph: Graph, preset: Preset | None) -> list[Problem]:
     producers = {edge.from_ for edge in graph.edges}
     return [
         Problem(
-            paths[stage.name],
+            path,
             f'stage "{stage.name}" feeds no other stage and has no output, so nobody would get what it makes; '
             "add output: {modality: …} or an edge from it",
         )
-        for stage in graph.stages
+        for path, stage in stages
         if stage.name not in producers and output_of(stage, graph, preset) is None
     ]

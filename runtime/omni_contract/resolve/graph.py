@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omni_contract.api.v1alpha1 import ENGINE_FIELDS, EdgeSpec, OmniModelSpec, OutputSpec, StageSpec
-from omni_contract.presets import Preset
+from omni_contract.presets import PRESETS, Preset
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ class CycleError(ValueError):
     def __init__(self, stages: tuple[str, ...]) -> None:
         super().__init__(f"the stages {', '.join(stages)} wait for each other")
         self.stages = stages
+
+
+def preset_of(spec: OmniModelSpec) -> Preset | None:
+    """The family's preset; the rules have checked that the family exists."""
+    return PRESETS[spec.family] if spec.family else None
 
 
 def replaces_preset(spec: OmniModelSpec, preset: Preset) -> bool:

@@ -1,15 +1,14 @@
 """resolve: an OmniModel and the cluster's accelerators become one value in which nothing is left open."""
 
 from omni_contract.accelerators import AcceleratorCatalog
-from omni_contract.api.problems import InvalidModelError, Problem
+from omni_contract.api.problems import InvalidModelError
 from omni_contract.api.quantity import quantity
-from omni_contract.api.rules import rule_problems
 from omni_contract.api.v1alpha1 import EngineBlock, EngineKind, OmniModelSpec, StageSpec
-from omni_contract.presets import PRESETS, Preset
-from omni_contract.resolve.checks import model_problems
+from omni_contract.presets import Preset
+from omni_contract.resolve.checks import placement_problems, spec_problems
 from omni_contract.resolve.contracts import Ends, contract_hash
 from omni_contract.resolve.devices import device
-from omni_contract.resolve.graph import Graph, output_of, stage_graph
+from omni_contract.resolve.graph import Graph, output_of, preset_of, stage_graph
 from omni_contract.resolve.resolved import ResolvedEdge, ResolvedModel, ResolvedStage, VolumeSource
 from omni_contract.resolve.sampling import sampling_of
 
@@ -23,10 +22,11 @@ class ResolveError(InvalidModelError):
 
 def resolve(name: str, namespace: str, spec: OmniModelSpec, catalog: AcceleratorCatalog) -> ResolvedModel:
     """The model with presets merged, defaults filled and rules checked. Pure; raises ResolveError with all problems."""
-    _refuse_if(rule_problems(spec))
-    preset = PRESETS[spec.family] if spec.family else None
+    problems = spec_problems(spec) or placement_problems(spec, catalog)
+    if problems:
+        raise ResolveError(problems)
+    preset = preset_of(spec)
     graph = stage_graph(spec, preset)
-    _refuse_if(model_problems(spec, preset, graph, catalog))
     return ResolvedModel(
         name=name,
         namespace=namespace,
@@ -44,11 +44,6 @@ def volume_source(source: str) -> VolumeSource:
     """pvc://CLAIM/PATH in parts; the rules have checked its form."""
     claim, _, path = source.removeprefix("pvc://").partition("/")
     return VolumeSource(claim, path)
-
-
-def _refuse_if(problems: list[Problem]) -> None:
-    if problems:
-        raise ResolveError(problems)
 
 
 def _stage(stage: StageSpec, graph: Graph, preset: Preset | None, catalog: AcceleratorCatalog) -> ResolvedStage:

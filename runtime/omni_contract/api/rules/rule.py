@@ -98,15 +98,13 @@ class ItemRule:
 
 def _message(template: str, values: Mapping[str, Value], roots: Mapping[str, str]) -> dict[str, str]:
     """`message` for a plain sentence, `messageExpression` for one with placeholders."""
-    parts = PLACEHOLDER.split(template)
-    if len(parts) == 1:
+    placeholders = PLACEHOLDER.findall(template)
+    if not placeholders:
         return {"message": template}
-    terms = [
-        f"string({_cel(part, values, roots)})" if index % 2 else json.dumps(part, ensure_ascii=False)
-        for index, part in enumerate(parts)
-        if part
-    ]
-    return {"messageExpression": " + ".join(terms)}
+    # `format` and not `+`, because the API server's cost estimate takes the sum of strings as unbounded.
+    text = json.dumps(PLACEHOLDER.sub("%s", template.replace("%", "%%")), ensure_ascii=False)
+    terms = ", ".join(_cel(placeholder, values, roots) for placeholder in placeholders)
+    return {"messageExpression": f"{text}.format([{terms}])"}
 
 
 def _cel(placeholder: str, values: Mapping[str, Value], roots: Mapping[str, str]) -> str:

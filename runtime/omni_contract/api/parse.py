@@ -1,0 +1,77 @@
+"""Data as it stands in a file becomes an OmniModel, or a list of problems that says all that is wrong with it."""
+
+import copy
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import JsonValue, ValidationError
+from pydantic_core import ErrorDetails
+
+from omni_contract.api.problems import Path, Problem
+from omni_contract.api.rules import resource_problems
+from omni_contract.api.sentences import key_of, sentence
+from omni_contract.api.v1alpha1.resource import OmniModel
+
+FREE_MAPS = frozenset({"sampling", "template"})
+"""Fields whose content is the user's own; null may stand there."""
+
+
+def parse(data: JsonValue) -> tuple[OmniModel | None, list[Problem]]:
+    """The model if nothing is wrong with it, and otherwise every problem, those of the rules included.
+
+    As strict as the API server: no text for a number, no empty keys, no unknown ones.
+    """
+    empty = _empty_keys(data, ())
+    model, errors = _validated(data)
+    if model is not None and not empty:
+        problems = resource_problems(model)
+        return (None if problems else model), problems
+    told = {problem.path for problem in empty}
+    problems = [*empty, *(sentence(error) for error in errors if error["loc"] not in told)]
+    return None, problems + _rules_beside(data, errors)
+
+
+def _validated(data: JsonValue) -> tuple[OmniModel | None, list[ErrorDetails]]:
+    try:
+        return OmniModel.model_validate_json(json.dumps(data), strict=True), []
+    except ValidationError as error:
+        return None, error.errors()
+
+
+def _empty_keys(data: JsonValue, path: Path) -> list[Problem]:
+    if data is None:
+        return [Problem(path, "the key is empty; give it a value or remove it")] if path else []
+    if isinstance(data, dict):
+        children = [(key, value) for key, value in data.items() if key not in FREE_MAPS]
+        return [problem for key, value in children for problem in _empty_keys(value, (*path, key))]
+    if isinstance(data, list):
+        return [problem for index, item in enumerate(data) for problem in _empty_keys(item, (*path, index))]
+    return []
+
+
+def _rules_beside(data: JsonValue, errors: Sequence[ErrorDetails]) -> list[Problem]:
+    """The rules that the rest of the file breaks, so that the user hears of everything at once.
+
+    The faulty keys are taken out. A rule that looks at an object with a faulty value says nothing: it may be wrong.
+    """
+    rest = copy.deepcopy(data)
+    for error in errors:
+        if error["type"] != "missing" and key_of(error):
+            _remove(rest, key_of(error))
+    model, left = _validated(rest)
+    if model is None or left:
+        return []
+    doubtful = [key_of(error)[:-1] for error in errors if error["type"] != "extra_forbidden"]
+    return [
+        problem
+        for problem in resource_problems(model)
+        if not any(problem.path[: len(place)] == place for place in doubtful)
+    ]
+
+
+def _remove(data: Any, key: Path) -> None:
+    *parents, last = key
+    for step in parents:
+        data = data[step]
+    data.pop(last, None)
