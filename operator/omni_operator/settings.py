@@ -14,7 +14,7 @@ class FrontendSettings(ConfigModel):
     """How the pods of every model's frontend are made."""
 
     image: str
-    command: tuple[str, ...] = Field((), description='Replaces "python", for example a mounted interpreter.')
+    command: tuple[str, ...] = Field((), description="Replaces the image's interpreter, for example by a mounted one.")
     env: dict[str, str] = Field(default_factory=dict)
     mounts: tuple[ClaimMount, ...] = ()
     requests: dict[str, str] = Field(default_factory=lambda: {"cpu": "100m", "memory": "128Mi"})

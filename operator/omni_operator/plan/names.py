@@ -5,6 +5,8 @@ import json
 
 from pydantic import JsonValue
 
+from omni_contract.wire import names as wire
+
 FRONTEND = "frontend"
 """The component that is no stage."""
 
@@ -22,7 +24,7 @@ def stage_file_name(model: str, stage: str, content: str) -> str:
 
 
 def stage_table_name(model: str) -> str:
-    return shortened(f"{model}-stage-table")
+    return shortened(wire.stage_table_config_map(model))
 
 
 def revision_name(model: str, content: str) -> str:

@@ -1,0 +1,115 @@
+"""The control loop: informers fill the store and wake models, the leader's workers take them from the queue."""
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from omni_operator import labels
+from omni_operator.errors import ApiError
+from omni_operator.kube.api import KubeApi, Scope
+from omni_operator.kube.informer import Informer
+from omni_operator.kube.lease import Election
+from omni_operator.kube.queue import WorkQueue
+from omni_operator.kube.store import Store
+from omni_operator.metrics import RECONCILE_SECONDS, RECONCILES
+from omni_operator.objects import CHILD_KINDS, OMNI_MODEL, POD, ModelKey
+from omni_operator.reconcile import Reconciler
+from omni_operator.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+PASS_LIMIT_S = 120
+"""Every call of a pass has a shorter limit of its own, so a pass that takes this long is stuck."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """This process among its kind: the name of its pod, and the namespace that holds the lease."""
+
+    name: str
+    namespace: str
+
+
+@dataclass
+class Health:
+    is_synced: bool = False
+    is_leader: bool = False
+    models: int = 0
+
+
+@dataclass
+class Controller:
+    kube: KubeApi
+    settings: Settings
+    identity: Identity
+    queue: WorkQueue = field(default_factory=WorkQueue)
+    health: Health = field(default_factory=Health)
+
+    def __post_init__(self) -> None:
+        self.store = Store(self.queue.wake)
+        self.reconciler = Reconciler(self.kube, self.store, self.settings, _now)
+        self.election = Election(self.kube, self.identity.namespace, self.identity.name, self.settings.lease)
+
+    async def run(self) -> None:
+        """Until cancelled, or LeaseLost. A standby only watches, so that it may lead without a pause."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                informers = [Informer(self.kube, scope, self.store) for scope in scopes(self.settings)]
+                for informer in informers:
+                    tasks.create_task(informer.run(), name=f"informer {informer.name}")
+                for informer in informers:
+                    await informer.is_synced.wait()
+                self.health.is_synced = True
+                await self.election.acquire()
+                self.health.is_leader = True
+                tasks.create_task(self.election.hold(), name="lease")
+                tasks.create_task(self._resync(), name="resync")
+                for number in range(self.settings.workers):
+                    tasks.create_task(self._work(), name=f"worker {number}")
+        finally:
+            self.health.is_leader = False
+            await self.election.release()
+
+    async def _work(self) -> None:
+        while True:
+            await self._look_at(await self.queue.take())
+
+    async def _look_at(self, key: ModelKey) -> None:
+        try:
+            with RECONCILE_SECONDS.time():
+                async with asyncio.timeout(PASS_LIMIT_S):
+                    is_settled = await self.reconciler.reconcile(key)
+        except (ApiError, TimeoutError) as problem:
+            RECONCILES.labels("retry").inc()
+            logger.warning("model %s: %s", key, problem or "the pass took too long")
+            self.queue.failed(key, getattr(problem, "retry_after_s", None) or 0.0)
+        except Exception:
+            RECONCILES.labels("error").inc()
+            logger.exception("model %s: the pass failed; the other models go on", key)
+            self.queue.failed(key)
+        else:
+            RECONCILES.labels("settled" if is_settled else "blocked").inc()
+            self.queue.done(key) if is_settled else self.queue.failed(key)
+
+    async def _resync(self) -> None:
+        """Should an event ever be lost, this bounds how long its loss lasts."""
+        while True:
+            self.health.models = len(models := self.store.models())
+            for key in models:
+                self.queue.wake(key)
+            await asyncio.sleep(self.settings.resync_seconds)
+
+
+def scopes(settings: Settings) -> list[Scope]:
+    """Everything that is watched: models, and what bears our label."""
+    namespaces = settings.watch_namespaces or (None,)
+    return [
+        Scope(kind, namespace, "" if kind is OMNI_MODEL else labels.OF_ANY_MODEL)
+        for kind in (OMNI_MODEL, *CHILD_KINDS, POD)
+        for namespace in namespaces
+    ]
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,111 @@
+"""Why a workload has fewer ready pods than it should, in the words of whoever refuses: scheduler, kubelet, quota."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from omni_operator.objects import Manifest
+from omni_operator.plan.workload import condition, is_rolled_out
+
+
+@dataclass(frozen=True)
+class Cause:
+    """`message` names the object and repeats what was said about it; `hint` says what to do."""
+
+    message: str
+    hint: str = ""
+
+
+IMAGE_FAULTS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
+CONTAINER_FAULTS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+
+CHECK_IMAGE = "check the image's name in the accelerator profile and the pull secrets"
+CHECK_CONTAINER = "check what the pod refers to: Secrets, ConfigMaps, claims, commands"
+MORE_MEMORY = "give the stage more memory (resources.memory) or a smaller shm.size"
+MAKE_CLAIM = "create the PersistentVolumeClaim in the model's namespace"
+FREE_DEVICES = "free devices of the pool, add nodes, or lower replicas or accelerator.count"
+CHECK_POOL = "check the pool's node selector and tolerations against the nodes"
+CHECK_QUOTA = "check quotas, limit ranges and admission rules of the namespace"
+
+
+def cause_of(deployment: Manifest | None, pods: Iterable[Manifest]) -> Cause | None:
+    """The gravest one that is known; None while everything goes its way."""
+    if deployment is None:
+        return None
+    causes = [cause for pod in _present(pods) if (cause := _of_pod(pod))]
+    return next(iter(causes), None) or _of_deployment(deployment)
+
+
+def _present(pods: Iterable[Manifest]) -> list[Manifest]:
+    """Pods that are meant to stay, newest first: an old one's trouble ends with it."""
+    staying = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+    return sorted(staying, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), reverse=True)
+
+
+def _of_deployment(deployment: Manifest) -> Cause | None:
+    """Pods that could not even be made: the ReplicaSet's controller says why."""
+    failure = condition(deployment, "ReplicaFailure")
+    if failure is not None and failure["status"] == "True" and not is_rolled_out(deployment):
+        return Cause(f"Deployment {deployment['metadata']['name']}: {failure.get('message', '')}", CHECK_QUOTA)
+    return None
+
+
+def _of_pod(pod: Manifest) -> Cause | None:
+    scheduled = condition(pod, "PodScheduled")
+    if scheduled is not None and scheduled["status"] == "False":
+        words = scheduled.get("message") or scheduled.get("reason") or ""
+        return Cause(_about(pod, words), _scheduling_hint(words))
+    if (pod.get("status") or {}).get("phase") == "Failed":
+        status = pod["status"]
+        return Cause(_about(pod, f"{status.get('reason', 'Failed')}: {status.get('message', '')}"), _see_log(pod))
+    return next((cause for status in _containers(pod) if (cause := _of_container(pod, status))), None)
+
+
+def _scheduling_hint(words: str) -> str:
+    if "persistentvolumeclaim" in words:
+        return MAKE_CLAIM
+    return FREE_DEVICES if "Insufficient" in words else CHECK_POOL
+
+
+def _containers(pod: Manifest) -> list[Manifest]:
+    status = pod.get("status") or {}
+    return [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+
+
+def _of_container(pod: Manifest, status: Manifest) -> Cause | None:
+    waiting = (status.get("state") or {}).get("waiting") or {}
+    reason = waiting.get("reason", "")
+    words = f"{reason}: {waiting.get('message', '')}"
+    if reason in IMAGE_FAULTS:
+        return Cause(_about(pod, words), CHECK_IMAGE)
+    if reason in CONTAINER_FAULTS:
+        return Cause(_about(pod, words), CHECK_CONTAINER)
+    ended = _last_end(status)
+    return _of_end(pod, ended) if ended and not status.get("ready") else None
+
+
+def _last_end(status: Manifest) -> Manifest | None:
+    """How the container ended, now or before its last restart."""
+    for state in (status.get("state") or {}, status.get("lastState") or {}):
+        ended: Manifest | None = state.get("terminated")
+        if ended and ended.get("exitCode") != 0:
+            return ended
+    return None
+
+
+def _of_end(pod: Manifest, ended: Manifest) -> Cause:
+    if ended.get("reason") == "OOMKilled":
+        return Cause(_about(pod, "OOMKilled: the container used more memory than its limit"), MORE_MEMORY)
+    said = _last_line(ended.get("message") or "") or ended.get("reason") or "no reason given"
+    return Cause(_about(pod, f"exited with status {ended.get('exitCode')}: {said}"), _see_log(pod))
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def _about(pod: Manifest, words: str) -> str:
+    return f"Pod {pod['metadata']['name']}: {words.strip().rstrip(':')}"
+
+
+def _see_log(pod: Manifest) -> str:
+    return f"see the log: kubectl logs {pod['metadata']['name']} --previous"

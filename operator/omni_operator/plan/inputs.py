@@ -1,0 +1,99 @@
+"""Which units of a model must be rendered anew: only those about which the user said something new.
+
+What this operator's code or the administrator's pools would make of the same words does not count, so that an upgrade
+restarts nothing. The one exception is an edge: when one end is rendered anew and today's contract differs from the
+recorded one, the other end follows, for old never talks to new across a changed contract.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
+
+from omni_contract.api.v1alpha1 import OmniModelSpec, StageSpec
+from omni_contract.presets import PRESETS
+from omni_contract.resolve import ResolvedModel
+from omni_contract.resolve.graph import replaces_preset
+from omni_operator.plan import names
+from omni_operator.plan.record import Record
+
+RESTARTS_NO_STAGE = {"replicas", "sampling"}
+"""Scaling is applied to the workload, sampling defaults are in the stage table."""
+
+STAYS_IN_THE_TABLE = frozenset({"max_body_bytes", "max_image_pixels", "max_steps", "max_prompt_characters"}) | {
+    "max_queue_length",
+    "queue_timeout_seconds",
+}
+"""Limits that frontends read from the stage table; the request timeout also sets their pods' grace period."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the user says, by unit, and what today's code makes of the edges."""
+
+    units: Mapping[str, str]
+    contracts: Mapping[str, str]
+    refresh: str | None
+
+    def stale_units(self, record: Record | None) -> frozenset[str]:
+        if record is None or (self.refresh is not None and self.refresh != record.refresh):
+            return frozenset(self.units)
+        stale = {name for name, inputs in self.units.items() if not _is_known(record, name, inputs)}
+        while followers := self._followers(stale, record):
+            stale |= followers
+        return frozenset(stale)
+
+    def _followers(self, stale: set[str], record: Record) -> set[str]:
+        """Units at the other end of an edge whose contract changes because this end moves."""
+        moved = set[str]()
+        for edge, contract in self.contracts.items():
+            ends = set(edge.split("->"))
+            if ends & stale and record.contracts.get(edge) != contract:
+                moved |= ends
+        return moved - stale
+
+
+def inputs_of(spec: OmniModelSpec, model: ResolvedModel, refresh: str | None) -> Inputs:
+    units = {stage.name: names.digest(names.canonical(_of_stage(spec, model, stage.name))) for stage in model.stages}
+    units[names.FRONTEND] = names.digest(names.canonical(_of_frontend(spec)))
+    return Inputs(units, {edge.name: edge.contract_hash for edge in model.edges}, refresh)
+
+
+def with_recorded_contracts(model: ResolvedModel, record: Record | None, stale: frozenset[str]) -> ResolvedModel:
+    """The model with the contract that its running stages hold on every edge of which neither end moves."""
+    if record is None:
+        return model
+    edges = tuple(
+        edge
+        if {edge.source, edge.target} & stale
+        else replace(edge, contract_hash=record.contracts.get(edge.name, edge.contract_hash))
+        for edge in model.edges
+    )
+    return replace(model, edges=edges)
+
+
+def _is_known(record: Record, name: str, inputs: str) -> bool:
+    return name in record.units and record.units[name].inputs == inputs
+
+
+def _of_stage(spec: OmniModelSpec, model: ResolvedModel, name: str) -> JsonValue:
+    own = next((stage for stage in spec.stages if stage.name == name), StageSpec(name=name))
+    preset = PRESETS.get(spec.family or "")
+    neighbours = [edge.name for edge in model.edges if name in (edge.source, edge.target)]
+    return {
+        "family": spec.family,
+        "replacesPreset": preset is not None and replaces_preset(spec, preset),
+        "model": spec.model.model_dump(mode="json", exclude_defaults=True, exclude={"served_names"}),
+        "stage": own.model_dump(mode="json", exclude_defaults=True, exclude=RESTARTS_NO_STAGE),
+        "edges": [
+            edge.model_dump(mode="json", exclude_defaults=True) for edge in spec.edges if name in (edge.from_, edge.to)
+        ],
+        "neighbours": [*sorted(neighbours)],
+    }
+
+
+def _of_frontend(spec: OmniModelSpec) -> JsonValue:
+    dumped: JsonValue = spec.frontend.model_dump(
+        mode="json", exclude_defaults=True, exclude={"replicas": True, "limits": set(STAYS_IN_THE_TABLE)}
+    )
+    return dumped
