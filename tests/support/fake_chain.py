@@ -20,6 +20,7 @@ from omni_runtime.local.devices import Machine
 STAGES = ("text-encoder", "denoiser", "vae-decoder")
 MODEL = "fake-painter"
 SIDE = 64
+DRAIN_S = 10
 NO_ENGINES: Mapping[str, FakeEngine] = {}
 
 
@@ -27,24 +28,26 @@ def fake_chain(
     engines: Mapping[str, FakeEngine] = NO_ENGINES,
     usual: FakeEngine = FakeEngine(),  # noqa: B008 - immutable
     replicas: int = 1,
-    drain_s: int = 10,
+    connector: str = "auto",
     limits: FrontendLimits = FrontendLimits(),  # noqa: B008 - immutable
 ) -> ResolvedModel:
-    """Every stage runs the usual engine but those in `engines`."""
+    """Every stage runs the usual engine but those in `engines`. Connector "grpc" makes every payload a handle."""
     stages = tuple(
         StageSpec.model_validate(
             {
                 "name": name,
                 "fake": engines.get(name, usual),
                 "replicas": replicas,
-                "drain": {"timeout_seconds": drain_s},
+                "drain": {"timeout_seconds": DRAIN_S},
                 "sampling": {"width": SIDE, "height": SIDE} if name == STAGES[0] else {},
                 "output": OutputSpec(modality="image") if name == STAGES[-1] else None,
             }
         )
         for name in STAGES
     )
-    edges = tuple(EdgeSpec(from_=one, to=other) for one, other in pairwise(STAGES))
+    edges = tuple(
+        EdgeSpec.model_validate({"from": one, "to": other, "connector": connector}) for one, other in pairwise(STAGES)
+    )
     source = ModelSource(source="pvc://models/none", load_format="dummy")
     spec = OmniModelSpec(model=source, stages=stages, edges=edges, frontend=FrontendSpec(limits=limits))
     return resolve(MODEL, "default", spec, local_catalog(spec, Machine({}), allow_fake_engine=True))

@@ -74,6 +74,9 @@ class ModelProcesses:
         """The exit code, once the process has ended."""
         return await asyncio.to_thread(self._running[name].wait, timeout_s)
 
+    def has_ended(self, name: str) -> bool:
+        return self._running[name].poll() is not None
+
     def pid(self, name: str) -> int:
         return self._running[name].pid
 

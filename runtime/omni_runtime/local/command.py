@@ -5,7 +5,7 @@ from argparse import Namespace
 
 from omni_contract.api.problems import InvalidModelError
 from omni_contract.cli.command import Command
-from omni_runtime.local.errors import InputError, ServeError, StartError
+from omni_runtime.local.errors import InputError, ServeError
 from omni_runtime.local.settings import add_arguments, settings_from
 
 
@@ -16,8 +16,6 @@ def run(arguments: Namespace) -> int:
         return serve(settings_from(arguments))
     except InvalidModelError as error:
         return _refuse(f"{arguments.file} cannot be served:\n{error}", InputError.exit_code)
-    except StartError as error:
-        return _refuse("\n".join([*(f"  {line}" for line in error.log_tail), str(error)]), error.exit_code)
     except ServeError as error:
         return _refuse(str(error), error.exit_code)
 

@@ -14,8 +14,8 @@ class InputError(ServeError):
 
 
 class StartError(ServeError):
-    """A process did not become ready; `log_tail` holds its last lines."""
+    """A process did not become ready."""
 
-    def __init__(self, process: str, reason: str, log_tail: tuple[str, ...] = ()) -> None:
-        super().__init__(f"{process} did not start: {reason}")
-        self.log_tail = log_tail
+    def __init__(self, process: str, reason: str, last_line: str = "") -> None:
+        words = f"; its last line: {last_line}" if last_line else ""
+        super().__init__(f"{process} did not start: {reason}{words}")

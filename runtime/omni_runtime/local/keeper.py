@@ -1,7 +1,6 @@
 """Keeps one process running: starts it, tells when it is ready, starts it again after a crash, stops it when asked."""
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias
 
@@ -12,7 +11,6 @@ from omni_runtime.local.health import wait_until_ready
 from omni_runtime.local.plan import ProcessPlan
 from omni_runtime.local.process import describe_exit
 
-LOG_TAIL_LINES = 15
 DEFAULT_BACK_OFF = BackOff()
 NEVER_READY = "was not ready within {:.0f} s"
 
@@ -50,7 +48,7 @@ class Keeper:
         self._wait_ready = wait_ready
         self._stopping = asyncio.Event()
         self._process: Child | None = None
-        self._tail: deque[str] = deque(maxlen=LOG_TAIL_LINES)
+        self._last_line = ""
 
     async def run(self) -> None:
         """Returns after `stop`; raises StartError if the process never became ready, which a restart would not cure."""
@@ -61,7 +59,7 @@ class Keeper:
             if self._stopping.is_set():
                 return
             if not self.is_ready.is_set():
-                raise StartError(self.plan.name, reason, tuple(self._tail))
+                raise StartError(self.plan.name, reason, self._last_line)
             crashes = self._back_off.crashes_after(crashes, self._now() - started_s)
             await self._wait_before_restart(reason, self._back_off.delay_s(crashes))
             if self._stopping.is_set():
@@ -118,7 +116,7 @@ class Keeper:
             return
 
     def _take_line(self, line: str) -> None:
-        self._tail.append(line)
+        self._last_line = line or self._last_line
         self._console.log(self.plan.name, line)
 
     @staticmethod
