@@ -148,7 +148,7 @@ class Link:
 
     async def _describe(self, stub: StageWorkerStub, channel: grpc.aio.Channel) -> wire.WorkerInfo:
         timeout_s = self._settings.connect_timeout_s
-        info = await stub.Describe(wire.DescribeRequest(), timeout=timeout_s)
+        info: wire.WorkerInfo = await stub.Describe(wire.DescribeRequest(), timeout=timeout_s)
         if info.state == wire.WORKER_STATE_LOADING:
             await _until_serving(channel)
             info = await stub.Describe(wire.DescribeRequest(), timeout=timeout_s)

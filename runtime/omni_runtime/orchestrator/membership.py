@@ -42,6 +42,13 @@ class Membership:
     def viability(self, of: Plan) -> Viability:
         return partial(self._is_viable, of)
 
+    def can_serve(self, modality: str) -> bool:
+        chain = self.plan((modality,))
+        return all(
+            any(self._is_viable(chain, replica.boot_id) for replica in self._routable()[stage.name])
+            for stage in chain.stages
+        )
+
     def link_changed(self, link: Link) -> None:
         self._viable.clear()
         if link.is_routable:

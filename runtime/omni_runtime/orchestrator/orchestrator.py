@@ -12,7 +12,7 @@ from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.connectors.store import PayloadStore
 from omni_runtime.orchestrator.admission import check_queue
 from omni_runtime.orchestrator.discovery.protocol import Discovery
-from omni_runtime.orchestrator.graph import Plan
+from omni_runtime.orchestrator.graph import Plan, output_modalities
 from omni_runtime.orchestrator.membership import Membership
 from omni_runtime.orchestrator.request import Completed, FinalOutput, SessionRequest, SessionResult
 from omni_runtime.orchestrator.session import Session, SessionContext
@@ -82,6 +82,10 @@ class Orchestrator:
 
     def stages(self) -> tuple[StageStatus, ...]:
         return tuple(self._status(stage.name) for stage in self.table.stages)
+
+    def servable(self) -> dict[str, bool]:
+        """For each output of the model: whether a whole chain of stages could serve it now."""
+        return {modality: self._membership.can_serve(modality) for modality in output_modalities(self.table)}
 
     def submit(self, request: SessionRequest) -> Session:
         """A started session. Raises OmniError if the request cannot be planned, OverloadedError if too many wait."""

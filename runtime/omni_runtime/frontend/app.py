@@ -1,0 +1,35 @@
+"""Puts the HTTP application together: middleware from the outside in, then the routes."""
+
+from fastapi import FastAPI
+
+from omni_runtime.frontend import probes
+from omni_runtime.frontend.api_keys import ApiKeys, RequireApiKey
+from omni_runtime.frontend.body import BoundedBody
+from omni_runtime.frontend.errors import add_error_handlers
+from omni_runtime.frontend.images import routes as images
+from omni_runtime.frontend.images.service import ImageService
+from omni_runtime.frontend.metrics import FrontendMetrics
+from omni_runtime.frontend.models import routes as models
+from omni_runtime.frontend.request_scope import RequestScope
+from omni_runtime.frontend.settings import FrontendSettings
+from omni_runtime.frontend.version import VERSION
+from omni_runtime.media.image import ImageEncoder
+from omni_runtime.orchestrator import Orchestrator
+
+PROTECTED = ("/v1/", "/debug/")
+"""What an API key is asked for; probes and metrics are for the cluster."""
+
+
+def create_app(settings: FrontendSettings, orchestrator: Orchestrator) -> FastAPI:
+    app = FastAPI(title="Omni Operator", version=VERSION, docs_url=None, redoc_url=None)
+    metrics = FrontendMetrics(orchestrator)
+    app.include_router(images.router(ImageService(orchestrator, ImageEncoder())))
+    app.include_router(models.router(orchestrator))
+    app.include_router(probes.router(orchestrator, metrics))
+    add_error_handlers(app)
+    # The last one added is the outermost.
+    app.add_middleware(BoundedBody, limits=lambda: orchestrator.table.limits, timeout_s=settings.body_timeout_s)
+    if settings.api_keys is not None:
+        app.add_middleware(RequireApiKey, keys=ApiKeys(settings.api_keys), prefixes=PROTECTED)
+    app.add_middleware(RequestScope, metrics=metrics)
+    return app

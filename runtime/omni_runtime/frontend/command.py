@@ -1,0 +1,33 @@
+"""`omni frontend`: serves one model's endpoint until it is told to end."""
+
+import argparse
+import logging
+import os
+
+import uvloop
+from pydantic import ValidationError
+
+from omni_contract.cli.command import Command
+from omni_contract.wire.logs import configure_logging
+from omni_contract.wire.stage_table import StageTable
+from omni_runtime.frontend.server import serve
+from omni_runtime.frontend.settings import add_arguments, settings_from
+
+logger = logging.getLogger(__name__)
+
+BAD_STAGE_TABLE = 3
+
+
+def run(arguments: argparse.Namespace) -> int:
+    settings = settings_from(arguments, os.environ)
+    configure_logging(settings.log_json, frontend=settings.frontend_id)
+    try:
+        table = StageTable.model_validate_json(settings.stage_table.read_bytes())
+    except (OSError, ValidationError) as exc:
+        logger.error("stage table %s cannot be used: %s", settings.stage_table, exc)
+        return BAD_STAGE_TABLE
+    uvloop.run(serve(settings, table))
+    return 0
+
+
+command = Command(name="frontend", help="serve a model's OpenAI-compatible endpoint", configure=add_arguments, run=run)

@@ -1,0 +1,20 @@
+"""The models endpoint's answers."""
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+
+class Model(BaseModel):
+    """`modalities` says what the model answers with; it is ours, the rest is the SDK's."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str
+    modalities: list[str]
+
+
+class ModelList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[Model]

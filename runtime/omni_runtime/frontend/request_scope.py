@@ -1,0 +1,106 @@
+"""The outermost layer of each HTTP request: its id, its one log line, its metrics, and the last catch of a defect."""
+
+import logging
+import re
+import secrets
+import time
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from omni_contract.wire.errors import HTTP_STATUS, ErrorCode, OmniError
+from omni_contract.wire.logs import log_fields
+from omni_contract.wire.names import REQUEST_ID_HEADER
+from omni_runtime.frontend.errors import error_response
+from omni_runtime.frontend.metrics import FrontendMetrics
+
+logger = logging.getLogger(__name__)
+
+REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+QUIET = frozenset({"/livez", "/readyz", "/healthz", "/metrics"})
+"""Asked every few seconds; logging them would bury the rest."""
+
+
+class ClientGoneError(Exception):
+    """The client has closed the connection before it was answered."""
+
+
+@dataclass(frozen=True)
+class RequestContext:
+    """What an endpoint passes on about its HTTP request."""
+
+    request_id: str
+    traceparent: str
+
+
+def context_of(request: Request) -> RequestContext:
+    context: RequestContext = request.state.context
+    return context
+
+
+class RequestScope:
+    def __init__(self, app: ASGIApp, metrics: FrontendMetrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        context = _context(Headers(scope=scope))
+        scope.setdefault("state", {})["context"] = context
+        answer = _Answer(send, context.request_id)
+        began_s = time.monotonic()
+        with log_fields(request_id=context.request_id):
+            try:
+                await self._guarded(scope, receive, answer)
+            finally:
+                self._account(scope, answer.status, time.monotonic() - began_s)
+
+    async def _guarded(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+        """Nothing that goes wrong in one request reaches the server."""
+        try:
+            await self._app(scope, receive, answer.send)
+        except ClientGoneError:
+            answer.status = HTTP_STATUS[ErrorCode.CANCELLED]
+        except Exception:
+            logger.exception("defect while answering %s", scope["path"])
+            if not answer.status:
+                defect = OmniError(ErrorCode.INTERNAL, "the server failed; its log has the cause under this request id")
+                await error_response(defect)(scope, receive, answer.send)
+
+    def _account(self, scope: Scope, status: int, took_s: float) -> None:
+        route = scope.get("route")
+        endpoint = getattr(route, "path", "unknown")
+        code = status or HTTP_STATUS[ErrorCode.CANCELLED]
+        self._metrics.answered(endpoint, code, took_s)
+        level = logging.DEBUG if scope["path"] in QUIET else logging.INFO
+        logger.log(level, "%s %s %d %.1f ms", scope["method"], scope["path"], code, took_s * 1000)
+
+
+class _Answer:
+    """Sees the answer go by: notes its status and puts the request id on it."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self.status = 0
+        self._send = send
+        self._request_id = request_id
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            MutableHeaders(scope=message)[REQUEST_ID_HEADER] = self._request_id
+        await self._send(message)
+
+
+def _context(headers: Headers) -> RequestContext:
+    """Ids that could not stand in a log line are replaced, not refused: a client cannot help what its proxy adds."""
+    request_id = headers.get(REQUEST_ID_HEADER, "")
+    traceparent = headers.get("traceparent", "")
+    return RequestContext(
+        request_id=request_id if REQUEST_ID.fullmatch(request_id) else f"req-{secrets.token_hex(12)}",
+        traceparent=traceparent if TRACEPARENT.fullmatch(traceparent) else "",
+    )

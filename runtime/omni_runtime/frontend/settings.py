@@ -1,0 +1,68 @@
+"""The frontend's settings: one frozen object, made from the command line and the pod's environment."""
+
+import argparse
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from omni_contract.wire.names import FRONTEND_PORT, STAGE_TABLE_PATH
+
+DEFAULT_DRAIN_TIMEOUT_S = 60.0
+DEFAULT_BODY_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class FrontendSettings:
+    """`frontend_id` is how workers know this process; `api_keys` is a folder of keys, None leaves the endpoint open."""
+
+    stage_table: Path
+    host: str
+    port: int
+    discovery: Literal["local", "kubernetes"]
+    frontend_id: str
+    api_keys: Path | None = None
+    log_json: bool = False
+    drain_timeout_s: float = DEFAULT_DRAIN_TIMEOUT_S
+    body_timeout_s: float = DEFAULT_BODY_TIMEOUT_S
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--stage-table", type=Path, default=Path(STAGE_TABLE_PATH), help="JSON file of the model")
+    parser.add_argument("--host", default="0.0.0.0", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=FRONTEND_PORT, help="port to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--discovery",
+        choices=("local", "kubernetes"),
+        default="local",
+        help="where replicas are found: the stage table, or the cluster's EndpointSlices (default: %(default)s)",
+    )
+    parser.add_argument("--api-keys", type=Path, help="folder of files that hold API keys; without it, no key is asked")
+    parser.add_argument("--log-json", action="store_true", help="write log lines as JSON")
+    parser.add_argument(
+        "--drain-timeout",
+        type=float,
+        default=DEFAULT_DRAIN_TIMEOUT_S,
+        help="seconds that running requests may still take after SIGTERM (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--body-timeout",
+        type=float,
+        default=DEFAULT_BODY_TIMEOUT_S,
+        help="seconds within which a request's body must have come (default: %(default)s)",
+    )
+
+
+def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str]) -> FrontendSettings:
+    return FrontendSettings(
+        stage_table=arguments.stage_table,
+        host=arguments.host,
+        port=arguments.port,
+        discovery=arguments.discovery,
+        frontend_id=environment.get("OMNI_POD_NAME") or socket.gethostname(),
+        api_keys=arguments.api_keys,
+        log_json=arguments.log_json,
+        drain_timeout_s=arguments.drain_timeout,
+        body_timeout_s=arguments.body_timeout,
+    )
