@@ -34,7 +34,12 @@ class Identity:
 
     def is_running(self) -> bool:
         self._reap()
-        return _started_ticks(self.pid) == self.started_ticks and self.program in _command_line(self.pid)
+        return _started_ticks(self.pid) == self.started_ticks and self._is_the_program()
+
+    def _is_the_program(self) -> bool:
+        """A dying process has no command line any more, and its number is not given away before it is dead."""
+        words = _command_line(self.pid)
+        return not any(words) or self.program in words
 
     def _reap(self) -> None:
         """A child of this very process that has ended stays visible as a zombie until somebody waits for it."""
@@ -140,12 +145,16 @@ def _wait_gone(identity: Identity, timeout_s: float) -> None:
 
 
 def _started_ticks(pid: int) -> int:
-    """The kernel's start time of a process, or -1 when it is gone or a zombie."""
+    """The kernel's start time of a process, or -1 when it is gone.
+
+    A zombie whose other threads still end is not gone: until they have, it holds its ports.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        threads = sum(1 for _ in Path(f"/proc/{pid}/task").iterdir())
     except (FileNotFoundError, ProcessLookupError):
         return -1
-    return -1 if fields[0] in "ZX" else int(fields[19])
+    return -1 if fields[0] in "ZX" and threads <= 1 else int(fields[19])
 
 
 def _command_line(pid: int) -> list[str]:

@@ -13,7 +13,7 @@ from tests.cluster.kind.sandbox import FILES, Sandbox
 from tests.cluster.programs import Programs, version
 from tests.cluster.recipes import RECIPES
 
-NETWORK_TREE_IMAGE = "omni-test/network-tree"
+TREE_IMAGE = "omni-test/tree"
 PODNET_IMAGE = "localhost/omni-test/podnet:v1"  # podnet.yaml names it
 PATH_VARIABLE = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -24,22 +24,21 @@ class ComponentImages:
     sandbox: Sandbox
     work: Path
 
-    def build(self, network_tree: Path) -> Path:
+    def build(self) -> Path:
         """Make every image and return the archive that holds them all."""
-        self.sandbox.docker("import", network_tree, NETWORK_TREE_IMAGE)
         for image, program in self._images().items():
             if program == "kube-proxy":
-                self._on_network_tree(image, self.programs[program])
+                self._on_tree(image, self.programs[program])
             else:
                 self._alone(image, program)
-        self._on_network_tree(PODNET_IMAGE, FILES / "podnet.sh")
+        self._on_tree(PODNET_IMAGE, FILES / "podnet.sh")
         archive = self.work / "components.tar"
         self.sandbox.docker("save", "-o", archive, *self._images(), PODNET_IMAGE)
         return archive
 
     def remove(self) -> None:
         """Give the space back; the node image has its own copies."""
-        self.sandbox.docker("image", "rm", "-f", *self._images(), PODNET_IMAGE, NETWORK_TREE_IMAGE)
+        self.sandbox.docker("image", "rm", "-f", *self._images(), PODNET_IMAGE)
 
     def _images(self) -> dict[str, str]:
         """Image name → program, for what kubeadm lists and for the pause image that containerd is configured with."""
@@ -60,11 +59,11 @@ class ComponentImages:
         self.sandbox.docker("import", "-c", start, "-c", PATH_VARIABLE, tree, image)
         tree.unlink()
 
-    def _on_network_tree(self, image: str, program: Path) -> None:
+    def _on_tree(self, image: str, program: Path) -> None:
         context = self.work / program.name
         context.mkdir()
         shutil.copy(program, context)
-        (context / "Dockerfile").write_text(f"FROM {NETWORK_TREE_IMAGE}\nCOPY {program.name} /usr/local/bin/\n")
+        (context / "Dockerfile").write_text(f"FROM {TREE_IMAGE}\nCOPY {program.name} /usr/local/bin/\n")
         self.sandbox.docker("build", "-q", "-t", image, context)
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tests.cluster.commands import run
 from tests.cluster.errors import CommandFailed
-from tests.cluster.kind.component_images import ComponentImages
-from tests.cluster.kind.rootfs import NETWORK_TREE, NODE_TREE, ensure_tree
+from tests.cluster.kind.component_images import TREE_IMAGE, ComponentImages
+from tests.cluster.kind.rootfs import ensure_tree, tree_key
 from tests.cluster.kind.sandbox import FILES, Sandbox
 from tests.cluster.programs import Programs, key, version
 from tests.cluster.recipes import CONTROL, NODE, RECIPES
@@ -22,7 +22,6 @@ from tests.cluster.settings import Settings
 from tests.cluster.steps import Steps
 
 BASE = "omni-test/base"
-TREE = "omni-test/tree"
 NODE_PROGRAMS = {
     "usr/bin": ("kubeadm", "kubectl", "kubelet"),
     "usr/local/bin": ("containerd", "containerd-shim-runc-v2", "ctr", "crictl"),
@@ -30,7 +29,7 @@ NODE_PROGRAMS = {
     "opt/cni/bin": RECIPES["cni"].programs,
 }
 DOCKERFILE = f"""\
-FROM {TREE}
+FROM {TREE_IMAGE}
 ENV container=docker
 STOPSIGNAL SIGRTMIN+3
 COPY root/ /
@@ -71,15 +70,16 @@ class NodeImage:
         return self.name
 
     def _build(self) -> None:
-        trees = {tree.name: ensure_tree(self.settings, tree, self.steps) for tree in (NODE_TREE, NETWORK_TREE)}
+        tree = ensure_tree(self.settings, self.steps)
         work = self.settings.cache / "work" / "node-image"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         components = ComponentImages(self.programs, self.sandbox, work)
         with self.steps.step("node image: component images"):
-            images = components.build(trees["network"])
+            self.sandbox.docker("import", tree, TREE_IMAGE)
+            images = components.build()
         with self.steps.step("node image: base"):
-            self._build_base(work / "base", trees["node"])
+            self._build_base(work / "base")
         with self.steps.step("node image: fill its image store"):
             self._fill(images)
         with self.steps.step("node image: save to the cache"):
@@ -94,7 +94,7 @@ class NodeImage:
             return False
         return True
 
-    def _build_base(self, context: Path, tree: Path) -> None:
+    def _build_base(self, context: Path) -> None:
         root = context / "root"
         shutil.copytree(self.programs.kept("kind") / "images" / "base" / "files", root)
         for folder, names in NODE_PROGRAMS.items():
@@ -106,7 +106,6 @@ class NodeImage:
         shutil.copy(FILES / "node-setup.sh", root / "kind")
         (root / "kind" / "version").write_text(kubernetes_version() + "\n")
         (context / "Dockerfile").write_text(DOCKERFILE)
-        self.sandbox.docker("import", tree, TREE)
         self.sandbox.docker("build", "-q", "-t", BASE, context)
 
     def _fill(self, images: Path) -> None:
@@ -139,7 +138,7 @@ def image_key() -> str:
     for recipe in (*CONTROL, *NODE):
         if recipe.name != "kwok":
             digest.update(key(recipe).encode())
-    digest.update(NODE_TREE.key.encode() + NETWORK_TREE.key.encode())
+    digest.update(tree_key().encode())
     for name in ("node-setup.sh", "podnet.sh", "podnet.yaml"):
         digest.update((FILES / name).read_bytes())
     return digest.hexdigest()[:16]
