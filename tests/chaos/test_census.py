@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from omni_contract.api.v1alpha1 import FakeEngine
-from tests.support.census import Growth, ProcessCensus, eventually, growth
+from tests.support.process_census import Growth, ProcessCensus, eventually, growth
 from tests.support.fake_chain import fake_chain
 from tests.support.model_processes import ModelProcesses, model_processes
 from tests.support.picture_client import raw_request, wrong_pictures

@@ -11,8 +11,10 @@ import pytest
 from openai import OpenAI
 
 from tests.local.conftest import fake_model_file
-from tests.support.census import eventually
+from tests.support.process_census import eventually
 from tests.support.serve_process import Serve, serving
+
+FAKES = "--allow-fake-engine"
 
 
 def picture(url: str, seed: int = 1) -> str | None:
@@ -122,9 +124,9 @@ def test_a_port_in_use_is_said_before_anything_starts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--volume", "other=."), "say which folder that is with --volume models=DIR"),
-        (("--volume", "models=/absent"), "/absent is not a folder"),
-        (("--volume", "models=.", "--device", "nvidia"), "--device nvidia: this machine has cpu"),
+        (("--volume", "other=.", FAKES), "say which folder that is with --volume models=DIR"),
+        (("--volume", "models=/absent", FAKES), "/absent is not a folder"),
+        (("--volume", "models=.", "--device", "nvidia", FAKES), "--device nvidia: this machine has cpu"),
         (("--volume", "models=."), 'stage "text-encoder" uses the fake engine, which is switched off here'),
     ],
 )

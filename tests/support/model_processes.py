@@ -17,7 +17,7 @@ from omni_contract.resolve import ResolvedModel
 from omni_runtime.local.devices import Machine
 from omni_runtime.local.health import wait_until_ready
 from omni_runtime.local.plan import LocalPlan, Place, ProcessPlan, local_plan
-from tests.support.census import ProcessCensus, census, processes_with
+from tests.support.process_census import ProcessCensus, census, processes_with
 
 MARK = "OMNI_TEST_RUN"
 READY_TIMEOUT_S = 120

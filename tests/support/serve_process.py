@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.census import eventually, processes_with
+from tests.support.process_census import eventually, processes_with
 
 MARK = "OMNI_TEST_RUN"
 OMNI = Path(sys.executable).with_name("omni")

@@ -1,0 +1,93 @@
+"""The same file, the tiny model: pictures over the official SDK equal plain diffusers, split and fused."""
+
+import subprocess
+from base64 import b64decode
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+import numpy
+import pytest
+from openai import OpenAI
+from PIL import Image
+
+from tests.support.local_models import EXAMPLE
+from tests.support.reference_images import ReferenceRequest, reference_images
+from tests.support.serve_process import OMNI, serving
+
+PROMPT = "a red fox"
+SEEDS = (1, 2, 3)
+FUSED = """
+apiVersion: serving.omnimodel.dev/v1alpha1
+kind: OmniModel
+metadata: {name: tiny-qwen-image}
+spec:
+  model: {source: pvc://models/qwen-image}
+  family: qwen-image
+  stages:
+    - name: painter
+      diffusion: {phases: [encode, denoise, decode]}
+      output: {modality: image}
+      accelerator: {pool: cpu}
+"""
+
+
+@dataclass(frozen=True)
+class Served:
+    client: OpenAI
+    models: Path
+
+    def pictures(self, seed: int, n: int = 1) -> list[numpy.ndarray]:
+        answer = self.client.images.generate(
+            model="tiny-qwen-image",
+            prompt=PROMPT,
+            n=n,
+            size="64x64",
+            extra_body={"seed": seed, "steps": 3, "true_cfg_scale": 4.0, "negative_prompt": "blurry"},
+        )
+        return [numpy.asarray(Image.open(BytesIO(b64decode(item.b64_json)))) for item in answer.data]
+
+    def reference(self, *seeds: int) -> list[numpy.ndarray]:
+        requests = [ReferenceRequest(PROMPT, negative_prompt="blurry", seed=seed) for seed in seeds]
+        return reference_images(self.models / "qwen-image", requests)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    subprocess.run([OMNI, "tiny", "qwen-image", folder / "qwen-image"], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module", params=["split", "fused"])
+def served(request: pytest.FixtureRequest, models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("serve")
+    fused = folder / "fused.yaml"
+    fused.write_text(FUSED)
+    file = EXAMPLE if request.param == "split" else fused
+    with serving(str(file), "--volume", f"models={models}", folder=folder) as serve:
+        yield Served(OpenAI(base_url=f"{serve.url()}/v1", api_key="none", max_retries=0), models)
+
+
+@pytest.mark.case("runtime:A1", "runtime:B13")
+def test_three_seeds_give_three_pictures_equal_to_plain_diffusers(served: Served) -> None:
+    made = [served.pictures(seed)[0] for seed in SEEDS]
+    assert [picture.shape for picture in made] == [(64, 64, 3)] * 3
+    assert [numpy.array_equal(*pair) for pair in zip(made, served.reference(*SEEDS), strict=True)] == [True] * 3
+    assert len({picture.tobytes() for picture in made}) == 3
+
+
+@pytest.mark.case("runtime:B8", "runtime:L19")
+def test_two_at_once_equal_two_single_calls_with_the_next_seed(served: Served) -> None:
+    both = served.pictures(seed=1, n=2)
+    assert [picture.tobytes() for picture in both] == [picture.tobytes() for picture in served.reference(1, 2)]
+
+
+@pytest.mark.case("runtime:L20", "runtime:B10")
+def test_eight_at_once_each_equal_their_single_runs(served: Served) -> None:
+    seeds = range(10, 18)
+    with ThreadPoolExecutor(len(seeds)) as pool:
+        made = list(pool.map(lambda seed: served.pictures(seed)[0].tobytes(), seeds))
+    assert made == [picture.tobytes() for picture in served.reference(*seeds)]
