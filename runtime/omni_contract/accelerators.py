@@ -1,7 +1,8 @@
 """Cluster facts about accelerators: vendor profiles and pools, as the chart's values hold them.
 
 A profile says how a vendor's devices are used (image, resource, environment); a pool says where they are (selector,
-tolerations) and may override its profile. Local mode builds a catalog of its own.
+tolerations) and may override its profile. Local mode builds a catalog of its own. A pool without an image may exist;
+a model that asks for it is refused by `resolve`.
 """
 
 from enum import StrEnum
@@ -99,15 +100,3 @@ class AcceleratorCatalog(ConfigModel):
             raise ValueError(f'pool "{name}": vendor "{profile.vendor}" needs a resource, for example "nvidia.com/gpu"')
         if resource is not None and not profile.vendor.has_devices:
             raise ValueError(f'pool "{name}": vendor "cpu" has no devices, but its resource is "{resource}"; remove it')
-
-
-LOCAL_IMAGE = "(local process)"
-
-
-def local_catalog() -> AcceleratorCatalog:
-    """What `omni serve` offers: this machine's CPU, and the fake engine for tests."""
-    return AcceleratorCatalog(
-        profiles={"cpu": VendorProfile(vendor=Vendor.CPU, image=LOCAL_IMAGE)},
-        pools={"cpu": Pool(profile="cpu")},
-        allow_fake_engine=True,
-    )

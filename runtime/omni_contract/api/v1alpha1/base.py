@@ -95,6 +95,7 @@ Quantity = Annotated[
             "anyOf": [{"type": "integer"}, {"type": "string"}],
             "pattern": QUANTITY,
             "maxLength": 20,
+            "minimum": 0,
             "x-kubernetes-int-or-string": True,
         }
     ),

@@ -48,5 +48,5 @@ class OmniModelSpec(ApiModel):
     )
     frontend: FrontendSpec = Field(FrontendSpec(), description="The model's OpenAI-compatible endpoint.")
     suspend: bool = Field(
-        False, description="Run no pods for now: every stage and the frontend keep their objects but no replicas."
+        False, description="Run no stage for now: all objects stay, and the frontend answers 503 and says why."
     )
