@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from tests.cluster.control_flags import Files, Ports
 from tests.cluster.errors import NotReady, PortTaken
 from tests.cluster.kubeconfig import Token, write_kubeconfig
 from tests.cluster.pools import POOLS, Pool
+from tests.cluster.ports import is_free, require_free
 from tests.cluster.processes import POLL_S, Background
 from tests.cluster.programs import Programs
 from tests.cluster.rest import Rest
@@ -188,8 +188,7 @@ class ControlPlane:
         process = self.process(name)
         if process.is_running:
             return
-        if port is not None and not is_free(port):
-            raise PortTaken(port)
+        require_free([] if port is None else [port])
         process.start([self.programs[name], *arguments], dies_with_parent=self.dies_with_parent)
 
     def _wait(self, what: str, is_ready: Callable[[], bool]) -> None:
@@ -207,13 +206,3 @@ def free_ports(first: int = FIRST_FREE_PORT) -> Ports:
         if all(is_free(port) for port in ports.all()):
             return ports
     raise PortTaken(first)
-
-
-def is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+LOCK = REPOSITORY / "requirements" / "dev.txt"
+
+
+def environment_key() -> str:
+    """What the Makefile names the environment of locked packages by."""
+    return hashlib.sha256(LOCK.read_bytes()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,7 @@ class Settings:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
         cache = Path(environment.get("OMNI_CACHE") or Path.home() / ".cache" / "omni-operator").absolute()
-        return cls(cache=cache, venv=REPOSITORY / ".venv", models=cache / "models")
+        return cls(cache=cache, venv=cache / "env" / environment_key(), models=cache / "models")
 
     @property
     def programs(self) -> Path:

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import control_flags as flags
-from tests.cluster.control import free_ports, is_free
+from tests.cluster.control import free_ports
 from tests.cluster.control_files import files_of
 from tests.cluster.control_flags import Ports
 from tests.cluster.pools import ASCEND, CPU, NVIDIA, ROCM, Pool, nodes
+from tests.cluster.ports import is_free
 
 PORTS = Ports(20000)
 FILES = files_of(Path("/state"))

@@ -15,6 +15,7 @@ from tests.cluster.errors import ClusterError
 from tests.cluster.kind.node_image import NodeImage
 from tests.cluster.kind.packages import ensure_packages, require_debian, require_root
 from tests.cluster.kind.sandbox import Sandbox
+from tests.cluster.ports import require_free
 from tests.cluster.processes import Background
 from tests.cluster.programs import Programs, ensure
 from tests.cluster.recipes import CONTROL, KIND, KUBECTL, NODE
@@ -91,6 +92,7 @@ class OwnBackend:
         programs = ensure(self.settings, CONTROL + NODE, self.steps)
         if not self.sandbox.is_up():
             with self.steps.step("dockerd in namespaces of its own"):
+                self.forwarder.stop()
                 self.sandbox.start()
         return NodeImage(self.settings, programs, self.sandbox, self.steps).ensure()
 
@@ -98,6 +100,10 @@ class OwnBackend:
         identity = self.sandbox.process.identity
         if identity is None:
             raise ClusterError(f"the sandbox of cluster {self.settings.cluster!r} does not run; run cluster-up again")
+        if self.forwarder.is_running:
+            return
+        require_free(ports)
+        self.forwarder.log.unlink(missing_ok=True)
         program = Path(__file__).with_name("forward.py")
         self.forwarder.start([sys.executable, program, str(identity.pid), *map(str, ports)])
         self.forwarder.wait_until(lambda: "forwarding" in self.forwarder.log.read_text(), FORWARD_TIMEOUT_S)
