@@ -1,6 +1,7 @@
 """The judge: an unmodified diffusers pipeline in a process of its own that imports nothing of ours.
 
-usage: python reference.py MODEL_DIR OUT.npz < requests.json ; each request holds the pipeline's own arguments and `seed`.
+usage: python reference.py MODEL_DIR OUT.npz < requests.json
+Each request holds the pipeline's own arguments and `seed`.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The diffusion engine: a stage's phases on a step thread, behind the protocol that the worker drives."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -13,7 +13,14 @@ from omni_runtime.diffusion.loading import LoadPlan, load_blocks
 from omni_runtime.diffusion.pipeline import PhasePipeline, Turned
 from omni_runtime.diffusion.request import parse_image_request
 from omni_runtime.diffusion.step_thread import StepThread, Ticket
-from omni_runtime.engines.protocol import StageEvent, StageOutput, StageProgress, StageRequest, StageUsage
+from omni_runtime.engines.protocol import (
+    EngineDiedError,
+    StageEvent,
+    StageOutput,
+    StageProgress,
+    StageRequest,
+    StageUsage,
+)
 from omni_runtime.families.protocol import DiffusionFamily
 
 
@@ -43,22 +50,23 @@ class DiffusionEngine:
 
     async def run(self, request: StageRequest) -> AsyncIterator[StageEvent]:
         pipeline = self._admit()
-        image = parse_image_request(request, self._settings.family.size_multiple)
+        image = parse_image_request(request, self._settings.family.limits)
         if image.prompt is None and "encode" in self._settings.phases:
             raise OmniError(ErrorCode.INVALID_REQUEST, "the prompt is missing", "prompt")
         payloads = tuple(payload for edge, payload in request.inputs.items() if edge != FINAL)
         self._in_flight += 1
         ticket: Ticket[Turned] = self._thread.submit(request.request_id, pipeline.turns(image, payloads))
         try:
-            steps = 0
+            usage = StageUsage()
             async for item in ticket.items():
                 if isinstance(item, StageProgress):
-                    steps = item.step
+                    usage = replace(usage, steps=item.step)
                     yield item
-                else:
-                    for edge in request.outputs:
-                        yield StageOutput(edge, item)
-            yield StageUsage(steps=steps, compute_seconds=ticket.busy_s)
+                    continue
+                usage = replace(usage, input_tokens=item.input_tokens, output_tokens=item.output_tokens)
+                for edge in request.outputs:
+                    yield StageOutput(edge, item.payload)
+            yield replace(usage, compute_seconds=ticket.busy_s)
         finally:
             self._thread.cancel(ticket)
             await ticket.ended()
@@ -72,6 +80,8 @@ class DiffusionEngine:
         self._pipeline = None
 
     def _admit(self) -> PhasePipeline:
+        if not self._thread.is_alive:
+            raise EngineDiedError(f'the step thread of stage "{self._settings.stage}" has ended')
         if self._pipeline is None:
             raise OmniError(ErrorCode.STAGE_UNAVAILABLE, f'stage "{self._settings.stage}" has not loaded its model')
         if self._in_flight >= self._settings.max_in_flight:

@@ -12,6 +12,7 @@ from diffusers.modular_pipelines.modular_pipeline import SequentialPipelineBlock
 from diffusers.modular_pipelines.modular_pipeline_utils import ComponentSpec
 
 from omni_contract.api.v1alpha1 import DiffusionPhase
+from omni_runtime.diffusion.quiet import silence_libraries
 from omni_runtime.families.protocol import DiffusionFamily
 
 STORED_DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
@@ -38,6 +39,7 @@ def load_blocks(
     """Yields a line before each component, for example "loading transformer 2/3"."""
     if not (plan.folder / "model_index.json").is_file():
         raise ModelLoadError(f"{plan.folder} has no model_index.json; it must be a diffusers pipeline folder")
+    silence_libraries()
     workflow = family.workflow()
     names = [name for phase in phases for name in family.blocks(phase).names]
     blocks = SequentialPipelineBlocks.from_blocks_dict({name: workflow.sub_blocks[name] for name in names})

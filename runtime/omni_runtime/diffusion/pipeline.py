@@ -6,6 +6,7 @@ the step thread. A request owns its scheduler, guider, generator and state, so t
 
 import copy
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
@@ -20,8 +21,16 @@ from omni_runtime.diffusion.tensors import to_payload, to_tensors
 from omni_runtime.engines.protocol import StageProgress
 from omni_runtime.families.protocol import DiffusionFamily
 
-Turned: TypeAlias = StageProgress | Payload
-"""What a turn brings: a step's progress, or the stage's output."""
+
+@dataclass(frozen=True)
+class StageResult:
+    payload: Payload
+    input_tokens: int
+    output_tokens: int
+
+
+Turned: TypeAlias = StageProgress | StageResult
+"""What comes out on the way: each step's progress, and at last the stage's result."""
 PHASES: tuple[DiffusionPhase, ...] = ("encode", "denoise", "decode")
 
 
@@ -35,7 +44,7 @@ class PhasePipeline:
         self._device = device
 
     def turns(self, request: ImageRequest, payloads: tuple[Payload, ...]) -> Iterator[Turned | None]:
-        """Each item is one turn: a denoising step, or another phase whole. The last is the stage's output."""
+        """Work for the step thread: a turn is one denoising step, or another phase whole. The result comes last."""
         components, state = self._begin(request, payloads)
         for phase in self._phases:
             components.guider = self._guider(request, state)
@@ -48,17 +57,23 @@ class PhasePipeline:
             _require_finite(phase, selected)
             if phase != self._phases[-1]:
                 yield None
-        yield to_payload(selected)
+        yield StageResult(to_payload(selected), *self._tokens(request))
 
     def probe_turns(self) -> Iterator[Turned | None]:
         """A real request at a small size and with few steps, on made-up input if the stage is not the first."""
-        side = 4 * self._family.size_multiple
-        request = ImageRequest("self-test", " ", side, side, steps=2, guidance_scale=2.0, seed=0)
+        limits = self._family.limits
+        request = ImageRequest(
+            prompt="self-test",
+            negative_prompt=" ",
+            width=4 * limits.size_multiple,
+            height=4 * limits.size_multiple,
+            steps=2,
+            guidance_scale=2.0,
+            seed=0,
+            max_sequence_length=limits.default_sequence_length,
+        )
         probe = to_payload(self._family.probe(self._phases[0], self._blocks))
         return self.turns(request, (probe,) if probe else ())
-
-    def count_tokens(self, text: str) -> int:
-        return self._family.count_tokens(self._blocks, text) if "encode" in self._phases else 0
 
     def _begin(self, request: ImageRequest, payloads: tuple[Payload, ...]) -> tuple[ModularPipeline, PipelineState]:
         components = copy.copy(self._blocks)
@@ -79,6 +94,12 @@ class PhasePipeline:
         tensors = {name: t for payload in payloads for name, t in to_tensors(payload, self._device).items()}
         return self._family.adapt(PHASES[first - 1], tensors)
 
+    def _tokens(self, request: ImageRequest) -> tuple[int, int]:
+        """Input and output tokens; each is counted by the one stage that runs the phase."""
+        counted_in = self._family.input_tokens(request, self._blocks) if "encode" in self._phases else 0
+        counted_out = self._family.output_tokens(request) if "denoise" in self._phases else 0
+        return counted_in, counted_out
+
     def _guider(self, request: ImageRequest, state: PipelineState) -> ClassifierFreeGuidance:
         is_guided = self._family.is_guided(request, state.values)
         return ClassifierFreeGuidance(guidance_scale=request.guidance_scale, enabled=is_guided)
@@ -87,7 +108,7 @@ class PhasePipeline:
         for name in names:
             self._blocks.blocks.sub_blocks[name](components, state)
 
-    def _loop(self, name: str, components: ModularPipeline, state: PipelineState) -> Iterator[StageProgress]:
+    def _loop(self, name: str, components: ModularPipeline, state: PipelineState) -> Iterator[StageProgress | None]:
         block = self._blocks.blocks.sub_blocks[name]
         loop_state: Any = block.get_block_state(state)
         self._family.begin_loop(loop_state)
@@ -97,6 +118,8 @@ class PhasePipeline:
             text = f'parameter "steps" is {total}; the model\'s schedule needs more steps'
             raise OmniError(ErrorCode.INVALID_REQUEST, text, "steps")
         for step, timestep in enumerate(loop_state.timesteps):
+            if step > 0:
+                yield None
             block.loop_step(components, loop_state, i=step, t=timestep)
             yield StageProgress(step + 1, total)
         block.set_block_state(state, loop_state)

@@ -13,6 +13,15 @@ MAX_INTEGER = 2**63 - 1
 
 
 @dataclass(frozen=True)
+class ImageLimits:
+    """A family's bounds: width and height are multiples of `size_multiple`, prompts are cut at a number of tokens."""
+
+    size_multiple: int
+    default_sequence_length: int
+    max_sequence_length: int
+
+
+@dataclass(frozen=True)
 class ImageRequest:
     """`prompt` is None at a stage that does not see the client's request."""
 
@@ -23,20 +32,22 @@ class ImageRequest:
     steps: int
     guidance_scale: float
     seed: int
+    max_sequence_length: int
 
 
-def parse_image_request(request: StageRequest, size_multiple: int) -> ImageRequest:
+def parse_image_request(request: StageRequest, limits: ImageLimits) -> ImageRequest:
     """Raises OmniError naming the parameter, the value and what is allowed."""
     client = request.inputs.get(FINAL, {})
-    parameters = request.parameters
+    parameters = {"max_sequence_length": limits.default_sequence_length, **request.parameters}
     return ImageRequest(
         prompt=_text(client, "prompt"),
         negative_prompt=_text(client, "negative_prompt"),
-        width=_side(parameters, "width", size_multiple),
-        height=_side(parameters, "height", size_multiple),
-        steps=_integer(parameters, "steps", minimum=1),
+        width=_side(parameters, "width", limits.size_multiple),
+        height=_side(parameters, "height", limits.size_multiple),
+        steps=_integer(parameters, "steps", 1),
         guidance_scale=_number(parameters, "guidance_scale"),
-        seed=_integer(parameters, "seed", minimum=0),
+        seed=_integer(parameters, "seed", 0),
+        max_sequence_length=_integer(parameters, "max_sequence_length", 1, limits.max_sequence_length),
     )
 
 
@@ -51,15 +62,15 @@ def _text(client: Mapping[str, Value], name: str) -> str | None:
     raise _refuse(name, value, "it must be a text")
 
 
-def _integer(parameters: Mapping[str, Value], name: str, minimum: int) -> int:
+def _integer(parameters: Mapping[str, Value], name: str, least: int, most: int = MAX_INTEGER) -> int:
     value = parameters.get(name)
-    if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= MAX_INTEGER:
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
         return value
-    raise _refuse(name, value, f"it must be an integer from {minimum} to {MAX_INTEGER}")
+    raise _refuse(name, value, f"it must be an integer from {least} to {most}")
 
 
 def _side(parameters: Mapping[str, Value], name: str, multiple: int) -> int:
-    value = _integer(parameters, name, minimum=multiple)
+    value = _integer(parameters, name, multiple)
     if value % multiple:
         nearest = max(multiple, round(value / multiple) * multiple)
         raise _refuse(name, value, f"it must be a multiple of {multiple}, for example {nearest}")

@@ -9,7 +9,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
 from math import inf
 from time import monotonic
 from typing import Any, Generic, TypeVar
@@ -19,17 +18,10 @@ from omni_runtime.diffusion.rotation import Rotation
 
 logger = logging.getLogger(__name__)
 
+STOP_TIMEOUT_S = 15
+"""A turn may be the loading of a large component; below the 30 s after which kubelet kills."""
+
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Yielded:
-    item: Any
-
-
-@dataclass(frozen=True)
-class Ended:
-    error: OmniError | None
 
 
 class Mailbox:
@@ -67,10 +59,10 @@ class Ticket(Generic[T]):
         self._items: deque[T] = deque()
         self._changed = asyncio.Event()
         self._has_ended = asyncio.Event()
-        self._error: OmniError | None = None
+        self._error: Exception | None = None
 
     async def items(self) -> AsyncIterator[T]:
-        """What the turns yielded, in order; raises the error that ended the work."""
+        """What the work yielded, in order; raises the error that ended it."""
         while not (self._has_ended.is_set() and not self._items):
             await self._changed.wait()
             self._changed.clear()
@@ -85,14 +77,14 @@ class Ticket(Generic[T]):
     def post(self, item: T) -> None:
         self._mailbox.post(lambda: self._add(item))
 
-    def post_end(self, error: OmniError | None) -> None:
+    def post_end(self, error: Exception | None) -> None:
         self._mailbox.post(lambda: self._end(error))
 
     def _add(self, item: T) -> None:
         self._items.append(item)
         self._changed.set()
 
-    def _end(self, error: OmniError | None) -> None:
+    def _end(self, error: Exception | None) -> None:
         self._error = error
         self._has_ended.set()
         self._changed.set()
@@ -104,7 +96,7 @@ class StepThread:
     `prepare` runs first, on the thread; `translate` turns an exception of the work into the error of its request.
     """
 
-    def __init__(self, name: str, prepare: Callable[[], None], translate: Callable[[Exception], OmniError]) -> None:
+    def __init__(self, name: str, prepare: Callable[[], None], translate: Callable[[Exception], Exception]) -> None:
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         self._prepare = prepare
         self._translate = translate
@@ -119,7 +111,7 @@ class StepThread:
         self._thread.start()
 
     def submit(self, request_id: str, work: Iterator[T | None]) -> Ticket[T]:
-        """Give `work` its turns: each `next` is one, and what it yields, if not None, is an item of the ticket."""
+        """Give `work` its turns. It yields None to end a turn, anything else to hand out an item and go on."""
         ticket = Ticket(request_id, work, self._mailbox)
         with self._wake:
             self._rotation.join(ticket)
@@ -134,16 +126,23 @@ class StepThread:
 
     def heartbeat_age_s(self) -> float:
         began = self._turn_began
-        if not self._thread.is_alive():
+        if not self.is_alive:
             return inf
         return 0.0 if began is None else monotonic() - began
 
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
     async def stop(self) -> None:
-        """End what is left as cancelled and let the thread finish its present turn."""
+        """End what is left as cancelled and let the thread finish its present turn; no-op if it never started."""
         with self._wake:
             self._is_stopping = True
             self._wake.notify()
-        await asyncio.to_thread(self._thread.join)
+        if self.is_alive:
+            await asyncio.to_thread(self._thread.join, STOP_TIMEOUT_S)
+        if self.is_alive:
+            logger.warning("thread %s is still in a turn after %d s", self._thread.name, STOP_TIMEOUT_S)
 
     def _main(self) -> None:
         self._prepare()
@@ -161,30 +160,35 @@ class StepThread:
 
     def _turn(self, ticket: Ticket[Any]) -> None:
         began = self._turn_began = monotonic()
-        outcome = self._advance(ticket)
+        error: Exception | None = None
+        try:
+            has_ended = self._advance(ticket)
+        except OmniError as failure:
+            has_ended, error = True, self._translate(failure)
+        except Exception as failure:
+            logger.exception("work on the step thread failed", extra={"request_id": ticket.request_id})
+            has_ended, error = True, self._translate(failure)
         ticket.busy_s += monotonic() - began
         self._turn_began = None
-        if isinstance(outcome, Ended):
+        if has_ended:
             # Dropped here, so that what the work held is free before anybody hears of the end.
             ticket.work = iter(())
-            ticket.post_end(outcome.error)
-            return
-        if outcome.item is not None:
-            ticket.post(outcome.item)
+            ticket.post_end(error)
+        else:
+            self._rejoin(ticket)
+
+    def _advance(self, ticket: Ticket[Any]) -> bool:
+        """Whether the work has ended."""
+        if ticket.is_cancelled:
+            raise OmniError(ErrorCode.CANCELLED, "the request was cancelled")
+        for item in ticket.work:
+            if item is None:
+                return False
+            ticket.post(item)
+        return True
+
+    def _rejoin(self, ticket: Ticket[Any]) -> None:
         with self._wake:
             self._rotation.join(ticket)
             if ticket.is_cancelled:
                 self._rotation.hurry(ticket)
-
-    def _advance(self, ticket: Ticket[Any]) -> Yielded | Ended:
-        if ticket.is_cancelled:
-            return Ended(OmniError(ErrorCode.CANCELLED, "the request was cancelled"))
-        try:
-            return Yielded(next(ticket.work))
-        except StopIteration:
-            return Ended(None)
-        except OmniError as error:
-            return Ended(self._translate(error))
-        except Exception as error:
-            logger.exception("work on the step thread failed", extra={"request_id": ticket.request_id})
-            return Ended(self._translate(error))

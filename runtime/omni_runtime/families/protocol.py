@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from diffusers.modular_pipelines import ModularPipelineBlocks
     from torch import Tensor
 
-    from omni_runtime.diffusion.request import ImageRequest
+    from omni_runtime.diffusion.request import ImageLimits, ImageRequest
 
 Tensors: TypeAlias = "Mapping[str, Tensor]"
 Components: TypeAlias = Any
@@ -40,9 +40,7 @@ class DiffusionFamily(Protocol):
     """The diffusion part of a family; its methods run on the engine's step thread."""
 
     @property
-    def size_multiple(self) -> int:
-        """Width and height must be multiples of it."""
-        ...
+    def limits(self) -> "ImageLimits": ...
 
     def workflow(self) -> "ModularPipelineBlocks":
         """The family's flat diffusers blocks, from prompt to picture."""
@@ -74,7 +72,13 @@ class DiffusionFamily(Protocol):
         """Made-up input for a stage that starts with `phase`, for the self-test; as `select` of the phase before it."""
         ...
 
-    def count_tokens(self, components: Components, text: str) -> int: ...
+    def input_tokens(self, request: "ImageRequest", components: Components) -> int:
+        """What the prompt counts for; asked once, where it is encoded."""
+        ...
+
+    def output_tokens(self, request: "ImageRequest") -> int:
+        """What the picture counts for; asked once, where it is denoised."""
+        ...
 
 
 class Family(Protocol):

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 from omni_contract.api.v1alpha1 import DiffusionPhase
 from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_runtime.diffusion.request import ImageLimits, ImageRequest
 from omni_runtime.families.protocol import Components, PhaseBlocks, Tensors
 
 if TYPE_CHECKING:
     from diffusers.modular_pipelines import ModularPipelineBlocks
-
-    from omni_runtime.diffusion.request import ImageRequest
 
 BLOCKS: Mapping[DiffusionPhase, PhaseBlocks] = {
     "encode": PhaseBlocks(before=("text_encoder",)),
@@ -38,8 +37,13 @@ OPTIONAL: Mapping[DiffusionPhase, tuple[str, ...]] = {
 
 
 class QwenImageDiffusion:
-    size_multiple = 16
-    """The VAE shrinks by 8 and the transformer reads patches of 2 × 2."""
+    limits = ImageLimits(
+        # The VAE shrinks by 8 and the transformer reads patches of 2 × 2.
+        size_multiple=16,
+        # The pipeline's default; the blocks' own is 1024.
+        default_sequence_length=512,
+        max_sequence_length=1024,
+    )
 
     def workflow(self) -> "ModularPipelineBlocks":
         from diffusers import QwenImageAutoBlocks
@@ -49,19 +53,18 @@ class QwenImageDiffusion:
     def blocks(self, phase: DiffusionPhase) -> PhaseBlocks:
         return BLOCKS[phase]
 
-    def block_inputs(self, request: "ImageRequest") -> Mapping[str, object]:
+    def block_inputs(self, request: ImageRequest) -> Mapping[str, object]:
         return {
             "prompt": request.prompt,
             "negative_prompt": request.negative_prompt,
-            # The pipeline's default; the blocks' own is 1024.
-            "max_sequence_length": 512,
+            "max_sequence_length": request.max_sequence_length,
             "width": request.width,
             "height": request.height,
             "num_inference_steps": request.steps,
             "output_type": "pil",
         }
 
-    def is_guided(self, request: "ImageRequest", values: Mapping[str, object]) -> bool:
+    def is_guided(self, request: ImageRequest, values: Mapping[str, object]) -> bool:
         is_encoded = values.get("prompt_embeds") is not None
         negative = values.get("negative_prompt_embeds") if is_encoded else request.negative_prompt
         return request.guidance_scale > 1 and negative is not None
@@ -102,8 +105,11 @@ class QwenImageDiffusion:
             return {"latents": torch.zeros((1, vae.config.z_dim, 1, 8, 8), dtype=vae.dtype, device=vae.device)}
         return {}
 
-    def count_tokens(self, components: Components, text: str) -> int:
-        return len(components.tokenizer(text).input_ids)
+    def input_tokens(self, request: ImageRequest, components: Components) -> int:
+        return len(components.tokenizer(request.prompt).input_ids)
+
+    def output_tokens(self, request: ImageRequest) -> int:
+        return request.width * request.height // self.limits.size_multiple**2
 
 
 def _rgb(picture: Any) -> Any:

@@ -3,7 +3,6 @@
 The real loading code reads it, in our engine and in plain diffusers. Same seed, same bytes.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -15,6 +14,8 @@ from diffusers import (
 )
 from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2Tokenizer
 
+from omni_runtime.diffusion.quiet import silence_libraries
+from omni_runtime.families.protocol import Report
 from omni_runtime.families.tiny_tokenizer import train_tokenizer
 
 HIDDEN = 64
@@ -24,7 +25,8 @@ PROMPT_GAIN = 2.5
 """Widens the transformer's weights until prompt and seed both show; torch's own initialization hides the prompt."""
 
 
-def build(folder: Path, seed: int, report: Callable[[str], None]) -> None:
+def build(folder: Path, seed: int, report: Report) -> None:
+    silence_libraries()
     report("training a tokenizer")
     tokenizer = train_tokenizer()
     with torch.random.fork_rng(devices=[]):
@@ -40,8 +42,9 @@ def build(folder: Path, seed: int, report: Callable[[str], None]) -> None:
     _check_parameters(pipeline)
     report(f"writing {folder}")
     pipeline.save_pretrained(folder)
-    for file in folder.rglob("*"):
-        file.chmod(0o755 if file.is_dir() else 0o644)
+    for path in (folder, *folder.rglob("*")):
+        # Stage pods read the folder as another user.
+        path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def _scheduler() -> FlowMatchEulerDiscreteScheduler:
