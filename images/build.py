@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from images import base, content, environment
+from images import base, content, environment, metadata
 from images.buildah import Buildah
 from images.recipes import PREFIX, RECIPES, REPOSITORY, Recipe
 from images.steps import line, step
@@ -56,6 +56,7 @@ def _image(recipe: Recipe, cache: Path, baked: bool) -> Image:
         ENVIRONMENT_CONTAINERFILE.read_text(),
         recipe.containerfile.read_text(),
         content.of_files(recipe.sources),
+        metadata.text(),
     )
     return Image(recipe.name, f"{PREFIX}/{recipe.name}:{tag}", cache / f"{recipe.name}-{tag}.tar")
 
@@ -87,6 +88,7 @@ def _code(recipe: Recipe) -> Iterator[Path]:
         folder.chmod(0o755)  # it becomes a folder of the image, which another user reads
         for source in recipe.sources:
             shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+        metadata.write(folder)
         environment.byte_compile(folder, "/opt/omni")
         yield folder
 

@@ -1,0 +1,109 @@
+"""The operator's rights: it never lacks one, and it has none that it does not use."""
+
+import json
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cluster.control import ControlPlane
+from tests.support.helm import NAMESPACE, RELEASE, Helm
+from tests.support.operator_process import installed_operator
+from tests.support.rights import Right, account, granted, refused, used
+
+pytestmark = pytest.mark.control
+
+TIMEOUT_S = 60
+OPERATOR = account(NAMESPACE, RELEASE)
+GROUP = "serving.omnimodel.dev"
+UNSEEN = {
+    # asked for by admission and authorization on the operator's behalf, so not by a request of its own
+    Right("rbac.authorization.k8s.io", "clusterroles", "bind"),
+    Right(GROUP, "omnimodels/finalizers", "update"),
+}
+VALUES = {"operator": {"replicas": 0}, "admissionPolicy": {"enabled": False}, "accelerators": {"allowFakeEngine": True}}
+
+
+def model(*stages: str) -> dict[str, Any]:
+    edges = [{"from": source, "to": target} for source, target in pairwise(stages)]
+    specs = [{"name": name, "fake": {}, "accelerator": {"pool": "cpu"}} for name in stages]
+    specs[-1]["output"] = {"modality": "image"}
+    return {
+        "apiVersion": f"{GROUP}/v1alpha1",
+        "kind": "OmniModel",
+        "metadata": {"name": "chain", "namespace": "default"},
+        "spec": {"model": {"source": "pvc://models/none"}, "stages": specs, "edges": edges},
+    }
+
+
+def apply(plane: ControlPlane, manifest: dict[str, Any]) -> None:
+    plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.dump(manifest))
+
+
+def names(plane: ControlPlane, kinds: str) -> set[str]:
+    selector = f"{GROUP}/model=chain"
+    output = "jsonpath={range .items[*]}{.kind}/{.metadata.name} {end}"
+    return set(plane.kubectl("get", kinds, "-n", "default", "-l", selector, "-o", output).split())
+
+
+def wait_until(what: str, is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + TIMEOUT_S
+    while not is_so():
+        assert time.monotonic() < deadline, f"not within {TIMEOUT_S} s: {what}"
+        time.sleep(0.2)
+
+
+def live_through(plane: ControlPlane) -> None:
+    """Everything that the life of a model can ask of the operator: made, healed, changed, shrunk, deleted."""
+    workloads = "deployments,services,configmaps,controllerrevisions"
+    apply(plane, model("first", "second", "last"))
+    wait_until("four Deployments", lambda: len(names(plane, "deployments")) == 4)
+    plane.kubectl("delete", "deployment/chain-second", "-n", "default", "--wait=true")
+    wait_until("the Deployment is back", lambda: "Deployment/chain-second" in names(plane, "deployments"))
+    apply(plane, model("first", "last"))
+    wait_until("a stage less", lambda: "Deployment/chain-second" not in names(plane, "deployments"))
+    for number in range(12):  # more than the history keeps
+        changed = model("first", "last")
+        changed["spec"]["stages"][0]["drain"] = {"timeoutSeconds": 100 + number}
+        apply(plane, changed)
+        wait_until("the change is seen", lambda: observed(plane) == generation(plane))
+    plane.kubectl("delete", "omnimodel/chain", "-n", "default")
+    wait_until("nothing is left", lambda: not names(plane, f"{workloads},serviceaccounts,rolebindings"))
+
+
+def observed(plane: ControlPlane) -> int:
+    return int(shown(plane).get("status", {}).get("observedGeneration", 0))
+
+
+def generation(plane: ControlPlane) -> int:
+    return int(shown(plane)["metadata"]["generation"])
+
+
+def shown(plane: ControlPlane) -> dict[str, Any]:
+    model: dict[str, Any] = json.loads(plane.kubectl("get", "omnimodel/chain", "-n", "default", "-o", "json"))
+    return model
+
+
+@pytest.mark.case("operator:K01", "operator:K03")
+def test_operator_uses_exactly_the_rights_that_the_chart_grants(
+    helm: Path, control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    release = Helm(helm, control_plane.kubeconfig)
+    release.install(VALUES)
+    roles = [role for role in release.render(VALUES) if role["metadata"]["name"].startswith(RELEASE)]
+    try:
+        with installed_operator(control_plane, tmp_path):
+            live_through(control_plane)
+    finally:
+        release.uninstall()
+        control_plane.kubectl("delete", "crd", f"omnimodels.{GROUP}")
+
+    assert refused(control_plane.audit_log, OPERATOR) == []
+    has = granted(role for role in roles if role["kind"] in ("Role", "ClusterRole"))
+    uses = used(control_plane.audit_log, OPERATOR)
+    assert sorted(uses - has) == []
+    assert sorted(has - uses - UNSEEN) == []
