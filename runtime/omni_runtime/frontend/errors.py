@@ -10,10 +10,12 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from omni_contract.wire.errors import HTTP_STATUS, ErrorCode, OmniError
-from omni_runtime.frontend.validation import first_problem
+from omni_runtime.frontend.validation import first_problem, shortened
 from omni_runtime.orchestrator import OverloadedError
 
-LONGEST_MESSAGE = 2000
+LONGEST_MESSAGE = 600
+"""Characters; an answer stays below 4 KiB even if each of them has to be escaped."""
+LONGEST_PARAM = 60
 RETRY_UNAVAILABLE_S = 5
 
 TYPES: Mapping[int, str] = {
@@ -36,8 +38,10 @@ class ErrorEnvelope(BaseModel):
 
 def envelope(status: int, code: str, message: str, param: str | None = None) -> ErrorEnvelope:
     kind = TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    shown = message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}…"
-    return ErrorEnvelope(error=ErrorBody(message=shown, type=kind, param=param, code=code))
+    field = None if param is None else shortened(param, LONGEST_PARAM)
+    return ErrorEnvelope(
+        error=ErrorBody(message=shortened(message, LONGEST_MESSAGE), type=kind, param=field, code=code)
+    )
 
 
 def error_response(exc: OmniError) -> JSONResponse:

@@ -55,15 +55,17 @@ def first_problem(problems: Sequence[Mapping[str, Any]]) -> tuple[str, str | Non
 
 def shown(value: object) -> str:
     """A value as JSON, shortened; media in a wrong field must not come back in the answer."""
-    text = json.dumps(value, default=str, ensure_ascii=True)
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
+    return shortened(json.dumps(value, default=str, ensure_ascii=True), LONGEST_VALUE)
+
+
+def shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def _unknown(name: str, refused: Mapping[str, str], known: Mapping[str, object]) -> str:
     if name in refused:
         return f"{name} is not supported: {refused[name]}"
-    short = name if len(name) <= LONGEST_VALUE else f"{name[:LONGEST_VALUE]}…"
-    return f'unknown field "{short}"{did_you_mean(name[:200], known)}'
+    return f'unknown field "{shortened(name, LONGEST_VALUE)}"{did_you_mean(name[:200], known)}'
 
 
 def _path(parts: Sequence[int | str]) -> str:

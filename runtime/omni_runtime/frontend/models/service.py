@@ -3,6 +3,7 @@
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.stage_table import StageTable
 from omni_runtime.frontend.models.schema import Model
+from omni_runtime.frontend.validation import LONGEST_VALUE, shortened
 from omni_runtime.orchestrator.graph import output_modalities
 
 OWNER = "omni-operator"
@@ -19,6 +20,6 @@ def check_served(table: StageTable, name: str | None) -> str:
         return table.served_names[0]
     if name not in table.served_names:
         served = ", ".join(f'"{known}"' for known in table.served_names)
-        shown = name if len(name) <= 100 else f"{name[:100]}…"
-        raise OmniError(ErrorCode.MODEL_NOT_FOUND, f'model "{shown}" is not served here; use {served}', "model")
+        text = f'model "{shortened(name, LONGEST_VALUE)}" is not served here; use {served}'
+        raise OmniError(ErrorCode.MODEL_NOT_FOUND, text, "model")
     return name
