@@ -42,7 +42,7 @@ def _without_empty_keys(data: JsonValue) -> JsonValue:
 
 def _validated(data: JsonValue) -> tuple[OmniModel | None, list[ErrorDetails]]:
     try:
-        return OmniModel.model_validate_json(json.dumps(data), strict=True), []
+        return OmniModel.model_validate_json(json.dumps(data), strict=True, by_alias=True, by_name=False), []
     except ValidationError as error:
         return None, _innermost(error.errors())
 

@@ -13,7 +13,11 @@ from omni_contract.api.problems import Path, Problem
 MAX_BYTES = 1 << 20
 MAX_VALUES = 20_000
 MAX_DEPTH = 50
+TOO_DEEP = f"the document is deeper than {MAX_DEPTH} levels, the most that is read"
+TOO_MANY = f"the document has more than {MAX_VALUES} values, aliases counted, the most that is read"
 TIMESTAMP = "tag:yaml.org,2002:timestamp"
+MERGE = "tag:yaml.org,2002:merge"
+PLAIN_TAGS = frozenset({"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
 
 Mark: TypeAlias = yaml.Mark
 
@@ -67,7 +71,18 @@ def documents(text: str) -> list[Document]:
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader, except that a date is text, as in JSON."""
+    """SafeLoader, except that a date is text, as in JSON, and that depth is bounded before the stack is full."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            raise YamlError(TOO_DEEP, _position(event.start_mark))
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -108,32 +123,47 @@ class _Reader:
     def _value(self, node: yaml.Node, path: Path) -> JsonValue:
         self._values += 1
         if self._values > MAX_VALUES or len(path) > MAX_DEPTH:
-            limit = f"more than {MAX_VALUES} values (aliases counted) or deeper than {MAX_DEPTH} levels"
-            raise YamlError(f"the document has {limit}, the most that is read", _position(node.start_mark))
+            raise YamlError(TOO_MANY if self._values > MAX_VALUES else TOO_DEEP, _position(node.start_mark))
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        if node.tag not in PLAIN_TAGS:
+            raise YamlError(f'the tag "{node.tag}" is not allowed; remove it', _position(node.start_mark))
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
-        if isinstance(node, yaml.SequenceNode):
-            return [self._item(child, (*path, index)) for index, child in enumerate(node.value)]
-        return self._scalar(node, path)
+        return [self._item(child, (*path, index)) for index, child in enumerate(node.value)]
 
     def _item(self, node: yaml.Node, path: Path) -> JsonValue:
         self._positions[path] = _position(node.start_mark)
         return self._value(node, path)
 
-    def _mapping(self, node: yaml.MappingNode, path: Path) -> JsonValue:
-        self._scalars.flatten_mapping(node)
-        data: dict[str, JsonValue] = {}
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, JsonValue]:
+        own: dict[str, JsonValue] = {}
+        merged = self._merged(node, path)
         for key_node, value_node in node.value:
+            if key_node.tag == MERGE:
+                continue
             key = self._key(key_node)
             inner = (*path, key)
-            if key in data:
+            if key in own:
                 first = self._positions[inner].line
-                self._problems.append(
-                    Problem(inner, f'the key "{key}" stands here twice, first in line {first}; keep one')
-                )
+                told = f'the key "{key}" stands here twice, first in line {first}; keep one'
+                self._problems.append(Problem(inner, told))
             self._positions[inner] = _position(key_node.start_mark)
-            data[key] = self._value(value_node, inner)
-        return data
+            own[key] = self._value(value_node, inner)
+        return merged | own
+
+    def _merged(self, node: yaml.MappingNode, path: Path) -> dict[str, JsonValue]:
+        """What "<<" brings in; the first of several maps wins."""
+        merged: dict[str, JsonValue] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == MERGE:
+                maps = value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]
+                for other in reversed(maps):
+                    brought = self._value(other, path)
+                    if not isinstance(brought, dict):
+                        raise YamlError('"<<" needs a map, or a list of maps', _position(key_node.start_mark))
+                    merged |= brought
+        return merged
 
     def _key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
