@@ -87,7 +87,7 @@ def _container(stage: ResolvedStage) -> Manifest:
             {"name": "grpc", "containerPort": wire.STAGE_PORT, "protocol": "TCP"},
             {"name": "metrics", "containerPort": wire.METRICS_PORT, "protocol": "TCP"},
         ],
-        "resources": _resources(stage),
+        **_resources(stage),
         **_probes(stage),
     }
 
@@ -97,7 +97,8 @@ def _resources(stage: ResolvedStage) -> Manifest:
     devices = {stage.device.resource: str(stage.device.count)} if stage.device.resource and stage.device.count else {}
     sides = {"requests": stage.requests, "limits": stage.limits}
     resources = {side: {**_with_shared_memory(amounts, stage.shm_bytes), **devices} for side, amounts in sides.items()}
-    return {side: amounts for side, amounts in resources.items() if amounts}
+    stated = {side: amounts for side, amounts in resources.items() if amounts}
+    return {"resources": stated} if stated else {}
 
 
 def _with_shared_memory(amounts: Mapping[str, str], shm_bytes: int) -> dict[str, str]:

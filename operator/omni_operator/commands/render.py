@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from omni_contract.accelerators import AcceleratorCatalog, Pool, Vendor, VendorProfile
-from omni_contract.api.load import load_model
+from omni_contract.api.load import InvalidFileError, load_file
 from omni_contract.api.problems import InvalidModelError
 from omni_contract.api.v1alpha1.resource import OmniModel
 from omni_contract.cli.command import Command
@@ -36,12 +36,20 @@ def configure(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     try:
         catalog = load_catalog(arguments.catalog) if arguments.catalog else default_catalog()
-        children = rendered(load_model(arguments.file), catalog)
-    except (InvalidModelError, SettingsError) as problem:
+        children = _rendered_file(arguments.file, catalog)
+    except (InvalidFileError, OSError, SettingsError) as problem:
         sys.stderr.write(f"{problem}\n")
         return 1
     yaml.safe_dump_all(children, sys.stdout, sort_keys=False, width=120)
     return 0
+
+
+def _rendered_file(path: Path, catalog: AcceleratorCatalog) -> list[Manifest]:
+    loaded = load_file(path)
+    try:
+        return rendered(loaded.model, catalog)
+    except InvalidModelError as error:
+        raise InvalidFileError(str(path), loaded.findings(error.problems)) from error
 
 
 def rendered(resource: OmniModel, catalog: AcceleratorCatalog) -> list[Manifest]:

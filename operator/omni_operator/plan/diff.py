@@ -15,11 +15,13 @@ def differs(desired: Manifest, live: Manifest) -> bool:
 
 
 def _covers(live: Any, desired: Any, key: str) -> bool:
+    if live == desired:
+        return True
     if isinstance(desired, dict) and isinstance(live, dict):
         return all(_covers(live.get(name), value, name) for name, value in desired.items())
     if isinstance(desired, list) and isinstance(live, list):
         return _covers_list(live, desired, MERGE_KEYS.get(key))
-    return bool(live == desired) or _same_quantity(live, desired) or (live is None and desired in ({}, []))
+    return _same_quantity(live, desired) or (live is None and desired in ({}, []))
 
 
 def _covers_list(live: list[Any], desired: list[Any], merge_key: str | None) -> bool:

@@ -20,11 +20,8 @@ from omni_operator.plan.record import Record
 RESTARTS_NO_STAGE = {"replicas", "sampling"}
 """Scaling is applied to the workload, sampling defaults are in the stage table."""
 
-STAYS_IN_THE_TABLE = frozenset({"max_body_bytes", "max_image_pixels", "max_steps", "max_prompt_characters"}) | {
-    "max_queue_length",
-    "queue_timeout_seconds",
-}
-"""Limits that frontends read from the stage table; the request timeout also sets their pods' grace period."""
+RESTARTS_THE_FRONTEND = {"request_timeout_seconds"}
+"""The one limit that its pods are made with, as their grace period; the others are in the stage table."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,8 @@ def _of_stage(spec: OmniModelSpec, model: ResolvedModel, name: str) -> JsonValue
 
 
 def _of_frontend(spec: OmniModelSpec) -> JsonValue:
-    dumped: JsonValue = spec.frontend.model_dump(
-        mode="json", exclude_defaults=True, exclude={"replicas": True, "limits": set(STAYS_IN_THE_TABLE)}
-    )
-    return dumped
+    frontend = spec.frontend
+    return {
+        **frontend.model_dump(mode="json", exclude_defaults=True, exclude={"replicas", "limits"}),
+        **frontend.limits.model_dump(mode="json", exclude_defaults=True, include=RESTARTS_THE_FRONTEND),
+    }

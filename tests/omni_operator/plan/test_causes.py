@@ -1,0 +1,107 @@
+"""Why a stage is not ready, told from its pods and its Deployment in the words of those who refuse."""
+
+from typing import Any
+
+import pytest
+
+from omni_operator.objects import Manifest
+from omni_operator.plan import causes
+from omni_operator.plan.causes import Cause, cause_of
+
+DEPLOYMENT: Manifest = {
+    "kind": "Deployment",
+    "metadata": {"name": "toy-denoiser", "generation": 1},
+    "spec": {"replicas": 1},
+    "status": {"observedGeneration": 1},
+}
+
+
+def a_pod(name: str = "toy-denoiser-abc", created: str = "2026-11-30T12:00:00Z", **status: Any) -> Manifest:
+    return {"kind": "Pod", "metadata": {"name": name, "creationTimestamp": created}, "status": status}
+
+
+def unscheduled(message: str) -> Manifest:
+    return a_pod(
+        conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]
+    )
+
+
+def waiting(reason: str, message: str = "", **status: Any) -> Manifest:
+    state = {"waiting": {"reason": reason, "message": message}}
+    return a_pod(containerStatuses=[{"name": "main", "ready": False, "state": state, **status}])
+
+
+def test_a_stage_without_trouble_has_no_cause() -> None:
+    assert cause_of(DEPLOYMENT, [a_pod(phase="Running", containerStatuses=[{"state": {"running": {}}}])]) is None
+    assert cause_of(None, []) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "hint"),
+    [
+        ("0/8 nodes are available: 2 Insufficient nvidia.com/gpu.", causes.FREE_DEVICES),
+        ('persistentvolumeclaim "models" not found', causes.MAKE_CLAIM),
+        ("0/8 nodes are available: 8 node(s) didn't match Pod's node affinity/selector.", causes.CHECK_POOL),
+    ],
+)
+def test_the_scheduler_is_quoted(message: str, hint: str) -> None:
+    assert cause_of(DEPLOYMENT, [unscheduled(message)]) == Cause(f"Pod toy-denoiser-abc: {message}", hint)
+
+
+@pytest.mark.parametrize(
+    ("reason", "hint"),
+    [("ImagePullBackOff", causes.CHECK_IMAGE), ("CreateContainerConfigError", causes.CHECK_CONTAINER)],
+)
+def test_the_kubelet_is_quoted(reason: str, hint: str) -> None:
+    cause = cause_of(DEPLOYMENT, [waiting(reason, "in its own words")])
+    assert cause == Cause(f"Pod toy-denoiser-abc: {reason}: in its own words", hint)
+
+
+def test_a_crash_loop_gives_the_last_sentence_of_the_log() -> None:
+    ended = {"exitCode": 3, "reason": "Error", "message": "INFO loading\nERROR stage denoiser: no such folder\n\n"}
+    cause = cause_of(DEPLOYMENT, [waiting("CrashLoopBackOff", lastState={"terminated": ended})])
+    assert cause is not None
+    assert cause.message == "Pod toy-denoiser-abc: exited with status 3: ERROR stage denoiser: no such folder"
+    assert "kubectl logs toy-denoiser-abc --previous" in cause.hint
+
+
+def test_too_little_memory_is_named() -> None:
+    ended = {"exitCode": 137, "reason": "OOMKilled"}
+    cause = cause_of(DEPLOYMENT, [waiting("CrashLoopBackOff", lastState={"terminated": ended})])
+    assert cause is not None
+    assert "OOMKilled" in cause.message
+    assert cause.hint == causes.MORE_MEMORY
+
+
+def test_a_container_that_came_back_after_a_crash_is_no_trouble() -> None:
+    status = {"name": "main", "ready": True, "lastState": {"terminated": {"exitCode": 1}}, "state": {"running": {}}}
+    assert cause_of(DEPLOYMENT, [a_pod(containerStatuses=[status])]) is None
+
+
+@pytest.mark.case("operator:E07")
+def test_an_evicted_pod_says_why() -> None:
+    cause = cause_of(DEPLOYMENT, [a_pod(phase="Failed", reason="Evicted", message="The node was low on memory.")])
+    assert cause is not None
+    assert cause.message == "Pod toy-denoiser-abc: Evicted: The node was low on memory."
+
+
+@pytest.mark.case("operator:E05")
+def test_pods_that_may_not_be_created_are_explained() -> None:
+    message = 'pods "toy-denoiser-abc" is forbidden: exceeded quota: gpus'
+    condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
+    deployment = {**DEPLOYMENT, "status": {"observedGeneration": 1, "conditions": [condition]}}
+    assert cause_of(deployment, []) == Cause(f"Deployment toy-denoiser: {message}", causes.CHECK_QUOTA)
+
+
+def test_the_newest_pod_speaks() -> None:
+    old = a_pod("old", "2026-11-30T12:00:00Z", phase="Failed", reason="Evicted", message="old")
+    new = a_pod("new", "2026-11-30T13:00:00Z", phase="Failed", reason="Evicted", message="new")
+    cause = cause_of(DEPLOYMENT, [old, new])
+    assert cause is not None
+    assert cause.message.startswith("Pod new:")
+
+
+def test_a_pod_that_leaves_has_no_say() -> None:
+    pod = unscheduled("no room")
+    pod["metadata"]["deletionTimestamp"] = "2026-11-30T12:00:00Z"
+    assert cause_of(DEPLOYMENT, [pod]) is None
