@@ -9,7 +9,7 @@ from omni_contract.presets import Preset
 from omni_contract.resolve.devices import device_problems
 from omni_contract.resolve.graph import CycleError, Graph, output_of, preset_of, stage_graph
 from omni_contract.resolve.phases import phase_problems
-from omni_contract.resolve.sampling import limit_problems, sampling_of, sampling_problems
+from omni_contract.resolve.sampling import limit_problems, sampling_problems
 
 
 def spec_problems(spec: OmniModelSpec) -> list[Problem]:
@@ -25,8 +25,7 @@ def spec_problems(spec: OmniModelSpec) -> list[Problem]:
     problems += _output_problems(stages, graph, preset)
     problems += phase_problems(stages, graph)
     problems += sampling_problems(stages, preset)
-    for path, stage in stages:
-        problems += limit_problems(path, sampling_of(stage, graph.stages, preset), spec.frontend.limits)
+    problems += limit_problems(stages, preset, spec.frontend.limits)
     return list(dict.fromkeys(problems))
 
 

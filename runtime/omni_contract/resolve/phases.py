@@ -1,5 +1,7 @@
 """The phases of a diffusion model over its stages: each runs once, and edges lead from one to the next."""
 
+from collections.abc import Iterable
+
 from omni_contract.api.problems import Path, Problem
 from omni_contract.api.v1alpha1 import DIFFUSION_PHASES, DiffusionEngine, DiffusionPhase, StageSpec
 from omni_contract.resolve.graph import Graph
@@ -8,10 +10,9 @@ from omni_contract.resolve.graph import Graph
 def phase_problems(stages: list[tuple[Path, StageSpec]], graph: Graph) -> list[Problem]:
     """Phases that no stage runs, that two stages run, and edges that go against their order."""
     engines = {stage.name: stage.engine for _, stage in stages if isinstance(stage.engine, DiffusionEngine)}
-    if not engines:
-        return []
-    problems = [_missing(phase) for phase in DIFFUSION_PHASES if not any(phase in e.phases for e in engines.values())]
-    problems += _repeated(stages)
+    problems = _repeated(stages)
+    if len(engines) == len(stages):  # a stage of another kind, such as a fake, may stand for any phase
+        problems += _missing(engines.values())
     for edge in graph.edges:
         producer, consumer = engines.get(edge.from_), engines.get(edge.to)
         if producer and consumer and not _follow(producer, consumer):
@@ -28,8 +29,13 @@ def _follow(producer: DiffusionEngine, consumer: DiffusionEngine) -> bool:
     return order(consumer.phases[0]) == order(producer.phases[-1]) + 1
 
 
-def _missing(phase: DiffusionPhase) -> Problem:
-    return Problem(("spec", "stages"), f"no stage runs the phase {phase}; add it to diffusion.phases of a stage")
+def _missing(engines: Iterable[DiffusionEngine]) -> list[Problem]:
+    run = {phase for engine in engines for phase in engine.phases}
+    return [
+        Problem(("spec", "stages"), f"no stage runs the phase {phase}; add it to diffusion.phases of a stage")
+        for phase in DIFFUSION_PHASES
+        if phase not in run
+    ]
 
 
 def _repeated(stages: list[tuple[Path, StageSpec]]) -> list[Problem]:

@@ -38,27 +38,28 @@ def sampling_problems(stages: Sequence[tuple[Path, StageSpec]], preset: Preset |
     return problems
 
 
-def limit_problems(path: Path, sampling: Sampling, limits: FrontendLimits) -> list[Problem]:
+def limit_problems(
+    stages: Sequence[tuple[Path, StageSpec]], preset: Preset | None, limits: FrontendLimits
+) -> list[Problem]:
     """Defaults that the frontend's own limits would refuse in every request."""
-    problems = []
+    diffusion = _diffusion([stage for _, stage in stages])
+    sampling = sampling_of(diffusion[0], diffusion, preset) if diffusion else {}
     steps, width, height = (sampling.get(key) for key in ("steps", "width", "height"))
+    problems = []
     if isinstance(steps, int) and steps > limits.max_steps:
-        problems.append(
-            Problem(
-                path,
-                f"the default of {steps} steps is above frontend.limits.maxSteps ({limits.max_steps}); "
-                "lower one or raise the other",
-            )
-        )
+        message = f"{steps} steps by default are more than frontend.limits.maxSteps ({limits.max_steps})"
+        problems.append(Problem(_said_at(stages, ("steps",)), f"{message}; lower one or raise the other"))
     if isinstance(width, int) and isinstance(height, int) and width * height > limits.max_image_pixels:
-        problems.append(
-            Problem(
-                path,
-                f"the default size {width}x{height} is above frontend.limits.maxImagePixels "
-                f"({limits.max_image_pixels}); make the picture smaller or raise the limit",
-            )
-        )
+        message = f"{width}x{height} by default is more than frontend.limits.maxImagePixels ({limits.max_image_pixels})"
+        where = _said_at(stages, ("width", "height"))
+        problems.append(Problem(where, f"{message}; make the picture smaller or raise the limit"))
     return problems
+
+
+def _said_at(stages: Sequence[tuple[Path, StageSpec]], keys: Sequence[str]) -> Path:
+    """Where the file sets one of the parameters; the limits, if it leaves them to the family."""
+    said = [(*path, "sampling", key) for path, stage in stages for key in keys if key in stage.sampling]
+    return said[0] if said else ("spec", "frontend", "limits")
 
 
 def _diffusion(stages: Sequence[StageSpec]) -> list[StageSpec]:

@@ -1,0 +1,73 @@
+"""Hypothesis strategies for specs that the schema allows: most make no sense, some do."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from omni_contract.api.v1alpha1 import DIFFUSION_PHASES
+
+NAMES = ("text-encoder", "denoiser", "vae-decoder", "a", "b", "frontend")
+POOLS = ("h100", "mi300", "ascend910", "arc", "cpu", "nowhere")
+
+
+def _maybe(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """A map with any of the fields."""
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+def quantities() -> st.SearchStrategy[Any]:
+    return st.sampled_from([1, "64Mi", "1.5Gi", "500m", "16Gi", "2k"])
+
+
+def engines() -> st.SearchStrategy[dict[str, Any]]:
+    phases = st.lists(st.sampled_from(DIFFUSION_PHASES), min_size=1, max_size=3)
+    diffusion = _maybe(phases=phases, dtype=st.sampled_from(["auto", "bfloat16"]))
+    fake = _maybe(
+        behavior=st.sampled_from(["echo", "delay", "crash"]),
+        delaySeconds=st.sampled_from([0, 0.5]),
+        crashAt=st.integers(0, 5),
+    )
+    return _maybe(diffusion=diffusion, fake=fake)
+
+
+def stages() -> st.SearchStrategy[dict[str, Any]]:
+    sampling = st.dictionaries(
+        st.sampled_from(["steps", "width", "height", "colour"]),
+        st.one_of(st.integers(-5, 5000), st.text(max_size=3), st.none(), st.lists(st.integers(), max_size=2)),
+        max_size=3,
+    )
+    rest = _maybe(
+        output=st.fixed_dictionaries({"modality": st.sampled_from(["text", "image"])}),
+        replicas=st.sampled_from([0, 1, 1000]),
+        accelerator=_maybe(pool=st.sampled_from(POOLS), count=st.integers(0, 3)),
+        resources=_maybe(cpu=quantities(), memory=quantities()),
+        sampling=sampling,
+        maxInFlight=st.sampled_from([1, 4096]),
+        maxBatchSize=st.sampled_from([1, 1024]),
+        batchTimeoutSeconds=st.sampled_from([0, 0.5]),
+        shm=_maybe(size=quantities()),
+    )
+    named = st.fixed_dictionaries({"name": st.sampled_from(NAMES)})
+    return st.tuples(named, engines(), rest).map(lambda parts: parts[0] | parts[1] | parts[2])
+
+
+def edges() -> st.SearchStrategy[dict[str, Any]]:
+    ends = st.fixed_dictionaries({"from": st.sampled_from(NAMES), "to": st.sampled_from(NAMES)})
+    rest = _maybe(connector=st.sampled_from(["auto", "grpc"]), transform=st.sampled_from(["tokens"]))
+    return st.tuples(ends, rest).map(lambda parts: parts[0] | parts[1])
+
+
+def specs() -> st.SearchStrategy[dict[str, Any]]:
+    """As YAML would give them."""
+    sources = st.sampled_from(["pvc://models/qwen-image", "pvc://models", "Qwen/Qwen-Image"])
+    model = st.fixed_dictionaries({"source": sources}, optional={"loadFormat": st.sampled_from(["auto", "dummy"])})
+    frontend = _maybe(replicas=st.integers(1, 3), limits=_maybe(maxSteps=st.integers(1, 100)))
+    return st.fixed_dictionaries(
+        {"model": model},
+        optional={
+            "family": st.sampled_from(["qwen-image", "unheard-of"]),
+            "stages": st.lists(stages(), max_size=4, unique_by=lambda stage: stage["name"]),
+            "edges": st.lists(edges(), max_size=5, unique_by=lambda edge: (edge["from"], edge["to"])),
+            "frontend": frontend,
+        },
+    )
