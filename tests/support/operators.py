@@ -1,0 +1,112 @@
+"""Operators as processes beside the test, run against a control plane of plain processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cluster.control import ControlPlane
+from tests.cluster.processes import Background
+from tests.support.helm import NAMESPACE, RELEASE, Helm, find
+from tests.support.model_processes import free_ports
+
+POOLS: dict[str, Any] = {
+    "cpu": {"profile": "cpu", "nodeSelector": {"pool": "cpu"}},
+    "h200": {
+        "profile": "nvidia",
+        "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H200"},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+    },
+    "mi300": {
+        "profile": "rocm",
+        "nodeSelector": {"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"},
+        "tolerations": [{"key": "amd.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+    },
+    "ascend910": {
+        "profile": "ascend",
+        "nodeSelector": {"accelerator": "huawei-Ascend910"},
+        "tolerations": [{"key": "huawei.com/Ascend910", "operator": "Exists", "effect": "NoSchedule"}],
+    },
+}
+"""Where the control plane's fake nodes are."""
+
+VALUES: dict[str, Any] = {
+    "images": {"runtime": {vendor: f"runtime-{vendor}:1" for vendor in ("cpu", "nvidia", "rocm", "ascend")}},
+    "accelerators": {"allowFakeEngine": True, "pools": POOLS},
+    "operator": {"log": {"format": "text"}},
+}
+
+RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What the chart puts into a cluster for the operator, without its pod: CRD, account, rights, configuration."""
+
+    plane: ControlPlane
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, plane: ControlPlane, chart: Helm) -> Installation:
+        manifests = chart.render(VALUES)
+        crd = [one for one in manifests if one["kind"] == "CustomResourceDefinition"]
+        rights = [one for one in manifests if one["kind"] in RIGHTS]
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        plane.kubectl(
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "-f",
+            "-",
+            stdin=yaml.safe_dump_all([namespace, *crd, *rights]),
+        )
+        plane.kubectl("wait", "--for=condition=Established", "crd/omnimodels.serving.omnimodel.dev", "--timeout=30s")
+        config = find(manifests, "ConfigMap", f"{RELEASE}-config")
+        return cls(plane, yaml.safe_load(config["data"]["config.yaml"]))
+
+    def operator(self, folder: Path, identity: str = "operator-0", **changes: Any) -> Operator:
+        """An operator that is not started yet; `changes` are laid over the settings that the chart made."""
+        kubeconfig = self.plane.kubeconfig_for_service_account(NAMESPACE, RELEASE)
+        return Operator(folder, identity, {**self.settings, **changes}, kubeconfig)
+
+
+@dataclass
+class Operator:
+    folder: Path
+    identity: str
+    settings: dict[str, Any]
+    kubeconfig: Path
+    _starts: int = field(default=0, init=False)
+
+    @property
+    def process(self) -> Background:
+        return Background(self.folder, self.identity)
+
+    @property
+    def log(self) -> str:
+        return self.process.log.read_text() if self.process.log.exists() else ""
+
+    def start(self) -> Operator:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        probe, metrics = free_ports(2)
+        config = self.folder / f"{self.identity}.yaml"
+        config.write_text(yaml.safe_dump({**self.settings, "probePort": probe, "metricsPort": metrics}))
+        arguments = ["--config", config, "--namespace", NAMESPACE, "--identity", self.identity]
+        self.process.start(
+            [sys.executable, "-m", "omni_operator", "run", *arguments],
+            env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
+            dies_with_parent=True,
+        )
+        return self
+
+    def stop(self) -> None:
+        """Like the end of a pod."""
+        self.process.stop(grace_s=15)
+
+    def kill(self) -> None:
+        self.process.kill()
