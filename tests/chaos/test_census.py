@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from omni_contract.api.v1alpha1 import FakeEngine
-from tests.support.process_census import Growth, ProcessCensus, eventually, growth
 from tests.support.fake_chain import fake_chain
 from tests.support.model_processes import ModelProcesses, model_processes
 from tests.support.picture_client import raw_request, wrong_pictures
+from tests.support.process_census import Growth, ProcessCensus, eventually, growth
 
 SLACK_KIB = 24 * 1024
 """Allocators keep freed pages; a leak over a round's requests is larger."""

@@ -3,9 +3,11 @@
 import asyncio
 import io
 from base64 import b64decode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-import httpx
+import aiohttp
 from openai import AsyncOpenAI, OpenAIError
 from PIL import Image
 
@@ -60,8 +62,18 @@ def rgb(png: bytes) -> bytes:
     return Image.open(io.BytesIO(png)).convert("RGB").tobytes()
 
 
-async def raw_request(url: str, seed: int, timeout_s: float) -> httpx.Response:
-    """As any HTTP client sends it; for status codes, headers and broken connections."""
-    body = {"model": MODEL, "prompt": PROMPT, "size": f"{SIDE}x{SIDE}", "seed": seed}
-    async with httpx.AsyncClient(timeout=timeout_s, trust_env=False) as http:
-        return await http.post(f"{url}/v1/images/generations", json=body)
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+
+
+async def raw_request(url: str, seed: int, timeout_s: float) -> Answer:
+    """As any HTTP client sends it; for status codes, headers and clients that go away."""
+    request = {"model": MODEL, "prompt": PROMPT, "size": f"{SIDE}x{SIDE}", "seed": seed}
+    async with (
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=timeout_s)) as http,
+        http.post(f"{url}/v1/images/generations", json=request) as answer,
+    ):
+        return Answer(answer.status, answer.headers, await answer.json())

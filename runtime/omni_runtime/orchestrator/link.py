@@ -267,6 +267,8 @@ def _channel_options(settings: OrchestratorSettings) -> list[tuple[str, int]]:
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.keepalive_time_ms", int(settings.keepalive_s * 1000)),
         ("grpc.keepalive_timeout_ms", 2000),
+        # Without it a ping that a stopped worker does not answer is waited for 60 s, whatever the keepalive says.
+        ("grpc.http2.ping_timeout_ms", 2000),
         ("grpc.max_receive_message_length", 64 << 20),
         ("grpc.enable_http_proxy", 0),
     ]
