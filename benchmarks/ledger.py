@@ -1,4 +1,4 @@
-"""The ledger of measured figures, `benchmarks/results.json`: one entry for each id; the newest replaces an older one."""
+"""The ledger of measured figures, `benchmarks/results.json`: one entry for each id, the newest replaces older ones."""
 
 import fcntl
 import json

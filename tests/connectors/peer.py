@@ -1,0 +1,105 @@
+"""The test's hand on the producing process."""
+
+import asyncio
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from omni_contract.wire.stage_pb2 import Handle
+from omni_runtime.connectors.protocol import Census
+
+PATIENCE_S = 120.0
+"""Only a hang takes so long, even on a loaded machine."""
+LINE_BYTES = 2**20
+"""An inline handle holds its payload, in hex."""
+LIMIT_BYTES = 3 * 2**30
+
+
+class Refused(Exception):
+    """The producer's connector raised TransferError; carries its message."""
+
+
+class Peer:
+    """Use as `async with`; `process` is the producer's operating-system process."""
+
+    def __init__(self, backend: str, folder: Path, boot_id: str = "boot-1", limit_bytes: int = LIMIT_BYTES) -> None:
+        self.address = f"unix:{folder}/peer.sock"
+        self._options = {"listen": self.address, "boot-id": boot_id, "limit-bytes": limit_bytes, "backend": backend}
+        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
+
+    async def __aenter__(self) -> Self:
+        options = [f"--{name}={value}" for name, value in self._options.items()]
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tests.connectors.producer",
+            *options,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=LINE_BYTES,
+        )
+        assert self.process.stdout is not None
+        async with asyncio.timeout(PATIENCE_S):
+            await self.process.stdout.readline()
+        self._reading = asyncio.create_task(self._read(self.process.stdout))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError):
+            self.process.kill()
+        await self.process.wait()
+        await self._reading
+
+    async def ask(self, what: str, **arguments: Any) -> dict[str, Any]:
+        async with asyncio.timeout(PATIENCE_S):
+            return await self.begin(what, **arguments)
+
+    def begin(self, what: str, **arguments: Any) -> "asyncio.Future[dict[str, Any]]":
+        """Sends the command; the future is its answer."""
+        number = len(self._answers)
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._answers[number] = future
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"do": what, "number": number, **arguments}).encode() + b"\n")
+        return future
+
+    async def put(self, maker: str, *arguments: Any, remaining_s: float = PATIENCE_S) -> Handle:
+        return handle_in(await self.ask("put", maker=maker, arguments=arguments, remaining_s=remaining_s))
+
+    async def open_stream(self, remaining_s: float = PATIENCE_S) -> Handle:
+        return handle_in(await self.ask("open_stream", remaining_s=remaining_s))
+
+    async def append(self, handle: Handle, *sizes: int) -> None:
+        await self.ask("append", handle=handle.SerializeToString().hex(), sizes=sizes)
+
+    async def end_stream(self, handle: Handle) -> None:
+        await self.ask("end_stream", handle=handle.SerializeToString().hex())
+
+    async def release(self, handle: Handle) -> None:
+        await self.ask("release", handle=handle.SerializeToString().hex())
+
+    async def census(self) -> Census:
+        answer = await self.ask("census")
+        return Census(answer["payloads"], answer["size_bytes"])
+
+    async def wait_empty(self) -> None:
+        await self.ask("wait_empty")
+
+    async def kill(self) -> None:
+        self.process.kill()
+        await self.process.wait()
+
+    async def _read(self, lines: asyncio.StreamReader) -> None:
+        while line := await lines.readline():
+            answer = json.loads(line)
+            future = self._answers[answer.pop("number")]
+            if "error" in answer:
+                future.set_exception(Refused(answer["error"]))
+            else:
+                future.set_result(answer)
+
+
+def handle_in(answer: dict[str, Any]) -> Handle:
+    return Handle.FromString(bytes.fromhex(answer["handle"]))

@@ -1,0 +1,105 @@
+"""The other process: owns payloads, serves Fetch and Release, and does what the test tells it, a line of JSON each."""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import sys
+from typing import Any
+
+import grpc
+
+from omni_contract.wire.errors import TransferError
+from omni_contract.wire.stage_pb2 import Handle
+from omni_contract.wire.stage_pb2_grpc import add_StageWorkerServicer_to_server
+from omni_runtime.connectors.channels import SERVER_OPTIONS
+from omni_runtime.connectors.connector_set import ConnectorSet
+from omni_runtime.connectors.serving import PayloadServicer
+from omni_runtime.connectors.store import PayloadStore
+from tests.connectors import payloads
+
+MAKERS = {
+    "raw": payloads.raw,
+    "every_dtype": payloads.every_dtype,
+    "several": payloads.several,
+    "of_encoded_size": payloads.of_encoded_size,
+}
+
+
+class Producer:
+    def __init__(self, address: str, boot_id: str, limit_bytes: int, backend: str) -> None:
+        self.store = PayloadStore(limit_bytes)
+        self.connectors = ConnectorSet(address, boot_id, self.store, [backend])
+        self.connector = self.connectors.connector(backend)
+
+    async def do(self, command: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return await getattr(self, f"do_{command.pop('do')}")(**command)
+        except TransferError as error:
+            return {"error": error.message}
+
+    async def do_put(self, maker: str, arguments: list[Any], remaining_s: float) -> dict[str, Any]:
+        handle = await self.connector.put("r-1", "a->b", MAKERS[maker](*arguments), remaining_s)
+        return {"handle": handle.SerializeToString().hex()}
+
+    async def do_open_stream(self, remaining_s: float) -> dict[str, Any]:
+        handle = await self.connector.open_stream("r-1", "a->b", remaining_s)
+        return {"handle": handle.SerializeToString().hex()}
+
+    async def do_append(self, handle: str, sizes: list[int]) -> dict[str, Any]:
+        for index, size_bytes in enumerate(sizes):
+            await self.connector.append(Handle.FromString(bytes.fromhex(handle)), payloads.raw(size_bytes, index))
+        return {}
+
+    async def do_end_stream(self, handle: str) -> dict[str, Any]:
+        await self.connector.end_stream(Handle.FromString(bytes.fromhex(handle)))
+        return {}
+
+    async def do_release(self, handle: str) -> dict[str, Any]:
+        await self.connector.release(Handle.FromString(bytes.fromhex(handle)))
+        return {}
+
+    async def do_census(self) -> dict[str, Any]:
+        census = self.connectors.census()
+        return {"payloads": census.payloads, "size_bytes": census.size_bytes}
+
+    async def do_wait_empty(self) -> dict[str, Any]:
+        await self.connectors.wait_empty()
+        return {}
+
+
+async def commands() -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    return reader
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    producer = Producer(arguments.listen, arguments.boot_id, arguments.limit_bytes, arguments.backend)
+    server = grpc.aio.server(options=SERVER_OPTIONS)
+    add_StageWorkerServicer_to_server(PayloadServicer(producer.store, arguments.boot_id), server)
+    server.add_insecure_port(arguments.listen)
+    await server.start()
+    lines = await commands()
+    print(json.dumps({"ready": True}), flush=True)
+    async with asyncio.TaskGroup() as tasks:
+        while line := await lines.readline():
+            tasks.create_task(answer(producer, json.loads(line)))
+    await producer.connectors.close()
+    await server.stop(None)
+
+
+async def answer(producer: Producer, command: dict[str, Any]) -> None:
+    """Commands run side by side, so that a blocked append does not block the census."""
+    number = command.pop("number")
+    print(json.dumps({"number": number, **await producer.do(command)}), flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--listen", required=True)
+    parser.add_argument("--boot-id", required=True)
+    parser.add_argument("--limit-bytes", type=int, required=True)
+    parser.add_argument("--backend", required=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(main(parser.parse_args()))

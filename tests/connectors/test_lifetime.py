@@ -1,0 +1,172 @@
+"""Payloads end with their release, at their deadline, or with their owner; nothing stays behind, nothing hangs."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from omni_contract.wire.errors import TransferError
+from omni_runtime.connectors.connector_set import ConnectorSet
+from omni_runtime.connectors.protocol import Census
+from omni_runtime.connectors.store import PayloadStore
+from tests.connectors import payloads
+from tests.connectors.peer import PATIENCE_S, Peer, Refused
+from tests.support.process_census import ProcessCensus, census, growth
+
+pytestmark = pytest.mark.connectors
+
+MIB = 2**20
+NOTHING = Census(payloads=0, size_bytes=0)
+
+
+async def test_release_by_the_consumer_frees_the_owners_memory(peer: Peer, consumer: ConnectorSet):
+    handle = await peer.put("raw", 1_000)
+    await consumer.get(handle, PATIENCE_S)
+    await consumer.release(handle)
+    await peer.wait_empty()
+    assert await peer.census() == NOTHING
+
+
+async def test_release_by_the_owner_and_a_second_release_are_harmless(peer: Peer, consumer: ConnectorSet):
+    handle, other = await peer.put("raw", 1_000), await peer.put("raw", 1_000, 1)
+    await peer.release(handle)
+    await peer.release(handle)
+    await consumer.release(handle)
+    assert await consumer.get(other, PATIENCE_S) == payloads.raw(1_000, 1)
+    await consumer.release(other)
+    await consumer.release(other)
+    await peer.wait_empty()
+
+
+async def test_a_released_payload_is_gone_and_says_so(large_peer: Peer, consumer: ConnectorSet):
+    handle = await large_peer.put("raw", MIB)
+    await large_peer.release(handle)
+    with pytest.raises(TransferError, match=r'edge "a->b": owner unix:.* answers: .* not held here .*request r-1'):
+        await consumer.get(handle, PATIENCE_S)
+
+
+async def test_a_late_reader_gets_the_payload_until_the_deadline_and_an_error_after(
+    large_peer: Peer, consumer: ConnectorSet
+):
+    handle = await large_peer.put("raw", MIB, 0, remaining_s=0.2)
+    assert await consumer.get(handle, PATIENCE_S) == payloads.raw(MIB)
+    await large_peer.wait_empty()
+    assert await large_peer.census() == NOTHING
+    with pytest.raises(TransferError, match="not held here"):
+        await consumer.get(handle, PATIENCE_S)
+
+
+async def test_a_reader_without_time_left_is_refused(large_peer: Peer, consumer: ConnectorSet):
+    with pytest.raises(TransferError, match="deadline had passed"):
+        await consumer.get(await large_peer.put("raw", MIB), 0.0)
+
+
+async def test_a_silent_owner_costs_no_more_than_the_readers_deadline(large_peer: Peer, consumer: ConnectorSet):
+    handle = await large_peer.put("raw", MIB)
+    os.kill(large_peer.process.pid, signal.SIGSTOP)
+    with pytest.raises(TransferError, match=r"did not deliver within 0\.3 s"):
+        await consumer.get(handle, 0.3)
+    os.kill(large_peer.process.pid, signal.SIGCONT)
+    assert await consumer.get(handle, PATIENCE_S) == payloads.raw(MIB)
+
+
+async def test_an_owner_that_died_before_the_transfer_is_named(large_peer: Peer, consumer: ConnectorSet):
+    handle = await large_peer.put("raw", MIB)
+    await large_peer.kill()
+    with pytest.raises(TransferError, match=r"owner unix:.* is gone or cannot be reached"):
+        await consumer.get(handle, PATIENCE_S)
+
+
+async def test_an_owner_that_dies_during_the_transfer_is_named(large_peer: Peer, consumer: ConnectorSet):
+    handle = await large_peer.put("raw", 256 * MIB)
+    await consumer.get(await large_peer.put("raw", 70_000), PATIENCE_S)
+    os.kill(large_peer.process.pid, signal.SIGSTOP)
+    getting = asyncio.create_task(consumer.get(handle, PATIENCE_S))
+    await asyncio.sleep(0)
+    await large_peer.kill()
+    with pytest.raises(TransferError, match="is gone or cannot be reached"):
+        await getting
+
+
+async def test_an_owner_that_died_after_the_transfer_does_not_disturb_the_consumer(peer: Peer, consumer: ConnectorSet):
+    handle = await peer.put("raw", 1_000)
+    received = await consumer.get(handle, PATIENCE_S)
+    await peer.kill()
+    await consumer.release(handle)
+    assert received == payloads.raw(1_000)
+
+
+async def test_a_handle_of_the_owners_former_life_is_refused(
+    large_backend: str, consumer: ConnectorSet, tmp_path: Path
+):
+    async with Peer(large_backend, tmp_path, boot_id="boot-1") as first:
+        old = await first.put("raw", MIB)
+        await first.kill()
+    async with Peer(large_backend, tmp_path, boot_id="boot-2") as second:
+        new = await second.put("raw", MIB, 1)
+        with pytest.raises(TransferError, match="owner has restarted since"):
+            await consumer.get(old, PATIENCE_S)
+        await consumer.release(old)
+        assert await consumer.get(new, PATIENCE_S) == payloads.raw(MIB, 1)
+
+
+async def test_an_aborted_transfer_leaves_the_payload_and_nothing_else(large_peer: Peer, consumer: ConnectorSet):
+    handle = await large_peer.put("raw", 64 * MIB)
+    await consumer.get(handle, PATIENCE_S)
+    before = census(os.getpid()).descriptors, census(large_peer.process.pid).descriptors
+    os.kill(large_peer.process.pid, signal.SIGSTOP)
+    getting = asyncio.create_task(consumer.get(handle, PATIENCE_S))
+    await asyncio.sleep(0)
+    getting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await getting
+    os.kill(large_peer.process.pid, signal.SIGCONT)
+    assert await consumer.get(handle, PATIENCE_S) == payloads.raw(64 * MIB)
+    assert (await large_peer.census()).payloads == 1
+    assert (census(os.getpid()).descriptors, census(large_peer.process.pid).descriptors) == before
+
+
+async def test_a_full_store_refuses_with_its_limit_and_takes_again_after_a_release(
+    large_backend: str, consumer: ConnectorSet, tmp_path: Path
+):
+    async with Peer(large_backend, tmp_path, limit_bytes=3 * MIB) as peer:
+        first = await peer.put("raw", 2 * MIB)
+        with pytest.raises(Refused, match=r"no room for .* bytes: .* of 3,145,728 bytes are in use"):
+            await peer.put("raw", 2 * MIB)
+        assert (await peer.census()).payloads == 1
+        await consumer.release(first)
+        await peer.wait_empty()
+        assert await consumer.get(await peer.put("raw", 2 * MIB), PATIENCE_S) == payloads.raw(2 * MIB)
+
+
+@pytest.mark.case("runtime:M6")
+async def test_ten_thousand_transfers_leave_nothing_behind(peer: Peer, consumer: ConnectorSet):
+    async def transfer(seed: int) -> None:
+        handle = await peer.put("raw", 500, seed)
+        assert await consumer.get(handle, PATIENCE_S) == payloads.raw(500, seed)
+        await consumer.release(handle)
+
+    await asyncio.gather(*(transfer(seed) for seed in range(50)))
+    await peer.wait_empty()
+    before = census_of_both(peer)
+    for _ in range(200):
+        await asyncio.gather(*(transfer(seed) for seed in range(50)))
+    await peer.wait_empty()
+    assert await peer.census() == NOTHING
+    assert growth(before, census_of_both(peer), slack_kib=32 * 1024) == []
+
+
+def census_of_both(peer: Peer) -> dict[str, ProcessCensus]:
+    return {"consumer": census(os.getpid()), "producer": census(peer.process.pid)}
+
+
+async def test_closing_a_process_connectors_lets_go_of_all_it_held():
+    connectors = ConnectorSet("unix:nowhere", "boot", PayloadStore(MIB))
+    await connectors.open()
+    await connectors.connector("grpc").put("r-1", "a->b", payloads.raw(1_000), PATIENCE_S)
+    await connectors.connector("auto").open_stream("r-1", "a->b", PATIENCE_S)
+    assert connectors.census().payloads == 2
+    await connectors.close()
+    assert connectors.census() == NOTHING

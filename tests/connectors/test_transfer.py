@@ -1,0 +1,105 @@
+"""What is put in one process is got in another, byte for byte, by every connector."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from omni_contract.wire.errors import TransferError
+from omni_contract.wire.payload import Array
+from omni_runtime.connectors.connector_set import ConnectorSet
+from omni_runtime.connectors.inline import INLINE_LIMIT_BYTES
+from tests.connectors import payloads
+from tests.connectors.peer import PATIENCE_S, Peer, Refused
+
+pytestmark = pytest.mark.connectors
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize("size_bytes", [0, 1, 63, 64, 65, 4_095, 4_096, 65_000])
+async def test_a_small_payload_arrives_unchanged(peer: Peer, consumer: ConnectorSet, size_bytes: int):
+    handle = await peer.put("raw", size_bytes)
+    assert await consumer.get(handle, PATIENCE_S) == payloads.raw(size_bytes)
+
+
+@pytest.mark.parametrize("size_bytes", [65_536, MIB - 1, MIB, MIB + 1, 64 * MIB])
+async def test_a_large_payload_arrives_unchanged(large_peer: Peer, consumer: ConnectorSet, size_bytes: int):
+    handle = await large_peer.put("raw", size_bytes)
+    assert await consumer.get(handle, PATIENCE_S) == payloads.raw(size_bytes)
+
+
+async def test_a_gibibyte_arrives_unchanged(consumer: ConnectorSet, tmp_path: Path):
+    """Once, by the connector that carries it: `auto` hands it to the same one."""
+    async with Peer("grpc", tmp_path) as peer:
+        received = await consumer.get(await peer.put("raw", 1024 * MIB), PATIENCE_S)
+    assert received == payloads.raw(1024 * MIB)
+
+
+async def test_every_dtype_arrives_with_its_shape(peer: Peer, consumer: ConnectorSet):
+    assert await consumer.get(await peer.put("every_dtype"), PATIENCE_S) == payloads.every_dtype()
+
+
+async def test_several_tensors_and_plain_values_arrive_together(peer: Peer, consumer: ConnectorSet):
+    assert await consumer.get(await peer.put("several"), PATIENCE_S) == payloads.several()
+
+
+async def test_what_arrives_is_writable_and_aligned(peer: Peer, consumer: ConnectorSet):
+    received = await consumer.get(await peer.put("every_dtype"), PATIENCE_S)
+    assert all(isinstance(value, Array) and not value.data.readonly for value in received.values())
+
+
+async def test_a_payload_that_may_be_too_large_for_a_message_says_which_connector_carries_it(
+    backend: str, peer: Peer, consumer: ConnectorSet
+):
+    fits = await peer.put("of_encoded_size", INLINE_LIMIT_BYTES)
+    assert await consumer.get(fits, PATIENCE_S) == payloads.of_encoded_size(INLINE_LIMIT_BYTES)
+    if backend == "inline":
+        with pytest.raises(Refused, match='65,537 bytes is above the 65,536 bytes that connector "inline" carries'):
+            await peer.put("of_encoded_size", INLINE_LIMIT_BYTES + 1)
+    else:
+        handle = await peer.put("of_encoded_size", INLINE_LIMIT_BYTES + 1)
+        assert handle.connector == "grpc"
+        assert await consumer.get(handle, PATIENCE_S) == payloads.of_encoded_size(INLINE_LIMIT_BYTES + 1)
+
+
+async def test_a_payload_that_is_not_contiguous_is_refused(backend: str, consumer: ConnectorSet):
+    with_gaps = Array("uint8", (4,), memoryview(bytes(8))[::2])
+    with pytest.raises(ValueError, match="not contiguous"):
+        await consumer.connector(backend).put("r-1", "a->b", {"x": with_gaps}, PATIENCE_S)
+
+
+async def test_a_payload_can_be_read_more_than_once_until_it_is_released(peer: Peer, consumer: ConnectorSet):
+    handle = await peer.put("several")
+    for _ in range(2):
+        assert await consumer.get(handle, PATIENCE_S) == payloads.several()
+
+
+async def test_many_readers_at_once_each_get_their_own(peer: Peer, consumer: ConnectorSet):
+    handles = [await peer.put("raw", 1_000, seed) for seed in range(64)]
+    received = await asyncio.gather(*(consumer.get(handle, PATIENCE_S) for handle in handles))
+    assert received == [payloads.raw(1_000, seed) for seed in range(64)]
+
+
+async def test_a_damaged_payload_is_a_transfer_error(consumer: ConnectorSet, large_peer: Peer):
+    handle = await large_peer.put("raw", 10 * MIB)
+    for wrong_bytes in (handle.size_bytes - 1, handle.size_bytes + 1):
+        handle.size_bytes = wrong_bytes
+        with pytest.raises(TransferError, match=r'edge "a->b": .* bytes arrived'):
+            await consumer.get(handle, PATIENCE_S)
+
+
+async def test_a_handle_that_claims_too_much_is_refused_before_memory_is_taken(
+    consumer: ConnectorSet, large_peer: Peer
+):
+    handle = await large_peer.put("raw", 10 * MIB)
+    handle.size_bytes = 2**50
+    with pytest.raises(TransferError, match="above this process's limit"):
+        await consumer.get(handle, PATIENCE_S)
+
+
+async def test_a_handle_of_an_unknown_connector_names_those_in_use(peer: Peer, consumer: ConnectorSet):
+    handle = await peer.put("several")
+    handle.connector = "carrier-pigeon"
+    with pytest.raises(TransferError, match='connector "carrier-pigeon" is not one of auto, grpc, inline'):
+        await consumer.get(handle, PATIENCE_S)
