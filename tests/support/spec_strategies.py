@@ -1,5 +1,7 @@
 """Hypothesis strategies for specs that the schema allows: most make no sense, some do."""
 
+import copy
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import strategies as st
@@ -71,3 +73,66 @@ def specs() -> st.SearchStrategy[dict[str, Any]]:
             "frontend": frontend,
         },
     )
+
+
+STAGE = {
+    "name": "denoiser",
+    "diffusion": {"phases": ["denoise"], "dtype": "bfloat16"},
+    "replicas": 2,
+    "accelerator": {"pool": "h100", "count": 2},
+    "resources": {"cpu": 4, "memory": "16Gi"},
+    "sampling": {"steps": 20},
+    "maxInFlight": 8,
+    "maxBatchSize": 4,
+    "batchTimeoutSeconds": 0.5,
+    "shm": {"size": "1Gi"},
+    "drain": {"timeoutSeconds": 5},
+    "startupTimeoutSeconds": 60,
+    "template": {"spec": {"priorityClassName": "high"}},
+}
+SOUND: tuple[dict[str, Any], ...] = (
+    {
+        "model": {"source": "pvc://models/qwen-image", "servedNames": ["a", "b"], "loadFormat": "dummy"},
+        "family": "qwen-image",
+        "stages": [STAGE, {"name": "vae-decoder", "output": {"modality": "image", "final": True}}],
+        "edges": [{"from": "denoiser", "to": "vae-decoder", "connector": "grpc", "retain": "terminal"}],
+        "frontend": {
+            "replicas": 2,
+            "service": {"type": "NodePort", "nodePort": 30080},
+            "auth": {"apiKeysSecretRef": {"name": "keys"}},
+            "limits": {"maxSteps": 100, "queueTimeoutSeconds": 20, "requestTimeoutSeconds": 60},
+        },
+        "suspend": True,
+    },
+    {
+        "model": {"source": "pvc://models"},
+        "stages": [
+            {"name": "a", "fake": {"behavior": "delay", "delaySeconds": 0.5, "steps": 3}},
+            {"name": "b", "fake": {"behavior": "crash", "crashAt": 3}},
+        ],
+        "edges": [{"from": "a", "to": "b"}],
+    },
+)
+
+JUNK = ("x", "X y", "", "2", 5, -1, 10**6, 1.5, True, [], {}, ["x"], {"x": 1}, [5], "a" * 600)
+
+
+@st.composite
+def damaged_specs(draw: st.DrawFn) -> dict[str, Any]:
+    """Sound specs in which one value, somewhere, has been replaced by something else, or a key added."""
+    spec = copy.deepcopy(draw(st.sampled_from(SOUND)))
+    places = list(_places(spec))
+    holder, key = draw(st.sampled_from(places))
+    if isinstance(holder, dict) and draw(st.booleans()):
+        key = draw(st.sampled_from(["unheardOf", "max_in_flight", "replicas", "from", "type"]))
+    holder[key] = copy.deepcopy(draw(st.sampled_from(JUNK)))
+    return spec
+
+
+def _places(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Every key and index below a node, with the map or list that holds it."""
+    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, child in list(children):
+        yield node, key
+        if key != "sampling":
+            yield from _places(child)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import HealthCheck, given, settings
 
 from omni_contract.api.crd import crd
 from omni_contract.api.parse import parse
@@ -13,11 +14,14 @@ from omni_contract.api.v1alpha1.status import Condition, OmniModelStatus, StageS
 from omni_contract.resolve import resolve
 from tests.cluster.control import ControlPlane
 from tests.cluster.errors import CommandFailed
+from tests.cluster.rest import CallRefused
 from tests.omni_contract.api.bad_files import AGAINST_RULES, AGAINST_THE_SCHEMA, BAD_FILES, BadFile
 from tests.support.model_files import catalog, fake_file, model_file
+from tests.support.spec_strategies import damaged_specs, specs
 
 pytestmark = pytest.mark.control
 
+MODELS = "/apis/serving.omnimodel.dev/v1alpha1/namespaces/default/omnimodels"
 NAME = "omnimodels.serving.omnimodel.dev"
 
 
@@ -55,6 +59,17 @@ def test_the_server_refuses_what_the_schema_forbids(server: ControlPlane, bad: B
 
 def test_at_least_twenty_bad_files_are_tried() -> None:
     assert len(BAD_FILES) >= 20
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(spec=specs() | damaged_specs())
+def test_we_and_the_server_accept_the_same_files(server: ControlPlane, spec: dict[str, Any]) -> None:
+    document = model_file() | {"spec": spec}
+
+    model, problems = parse(document)
+    refusal = _refusal_by_rest(server, document)
+
+    assert (model is None) == (refusal is not None), (problems, refusal)
 
 
 def test_a_refused_file_leaves_nothing_behind(server: ControlPlane) -> None:
@@ -141,6 +156,16 @@ def _refusal(server: ControlPlane, bad: BadFile) -> str:
     with pytest.raises(CommandFailed) as refused:
         server.kubectl("create", "-f", "-", stdin=json.dumps(bad.document))
     return str(refused.value)
+
+
+def _refusal_by_rest(server: ControlPlane, document: dict[str, Any]) -> str | None:
+    """The server's answer to a trial run, without kubectl's start-up time; None if it would take the file."""
+    try:
+        server.rest.call("POST", f"{MODELS}?dryRun=All&fieldValidation=Strict", document)
+    except CallRefused as refused:
+        assert refused.status in {400, 422}
+        return str(refused)
+    return None
 
 
 def _stored(server: ControlPlane, document: dict[str, Any]) -> dict[str, Any]:
