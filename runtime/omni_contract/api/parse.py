@@ -49,23 +49,8 @@ def _validated(data: JsonValue) -> tuple[OmniModel | None, list[ErrorDetails]]:
 
 def _innermost(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
     """Without what pydantic says of a list or map only because something in it is wrong."""
-    places = [error["loc"] for error in errors]
-    return [
-        error
-        for error in errors
-        if not any(place != error["loc"] and place[: len(error["loc"])] == error["loc"] for place in places)
-    ]
-
-
-def _empty_keys(data: JsonValue, path: Path) -> list[Problem]:
-    if data is None:
-        return [Problem(path, "the key is empty; give it a value or remove it")] if path else []
-    if isinstance(data, dict):
-        children = [(key, value) for key, value in data.items() if key not in FREE_MAPS]
-        return [problem for key, value in children for problem in _empty_keys(value, (*path, key))]
-    if isinstance(data, list):
-        return [problem for index, item in enumerate(data) for problem in _empty_keys(item, (*path, index))]
-    return []
+    around = {error["loc"][:depth] for error in errors for depth in range(len(error["loc"]))}
+    return [error for error in errors if error["loc"] not in around]
 
 
 def _rules_beside(data: JsonValue, errors: Sequence[ErrorDetails]) -> list[Problem]:

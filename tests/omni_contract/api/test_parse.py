@@ -140,3 +140,9 @@ def test_null_in_the_users_own_maps_is_kept() -> None:
 
     assert model is not None
     assert model.spec.stages[0].template == {"spec": {"nodeName": None}}
+
+
+def test_a_line_break_at_the_end_of_a_value_is_not_overlooked() -> None:
+    assert list(_told(model_file({"spec.model.source": "pvc://models\n"}))) == ["spec.model.source"]
+    assert list(_told(model_file({"spec.stages[0].name": "denoiser\n"}))) == ["spec.stages[0].name"]
+    assert list(_told(model_file({"metadata.name": "painter\n"}))) == ["metadata.name"]

@@ -15,7 +15,7 @@ EDGE_RULES: tuple[Rule, ...] = (
     ItemRule(
         at=("spec",),
         items="edges",
-        condition="!has(self.family)",
+        unless="has(self.family)",
         cel="self.stages.exists(stage, stage.name == item.from) && self.stages.exists(stage, stage.name == item.to)",
         holds=_names_stages,
         message='edge "{item.from}->{item.to}" names a stage that does not exist; add the stage or correct the name',

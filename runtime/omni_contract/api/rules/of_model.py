@@ -1,7 +1,6 @@
 """Rules about the resource's name, the checkpoint and the family."""
 
 import re
-from collections.abc import Callable
 
 from omni_contract.api.rules.rule import FieldRule, Rule
 from omni_contract.api.v1alpha1 import ModelSource, OmniModelSpec
@@ -15,15 +14,12 @@ FAMILIES = ", ".join(f"'{family}'" for family in sorted(PRESETS))
 FAMILY_NAMES = ", ".join(f'"{family}"' for family in sorted(PRESETS))
 
 
-def _matches(pattern: str) -> Callable[[str], bool]:
-    return lambda text: re.search(pattern, text) is not None
-
-
-_is_volume, _has_scheme = _matches(VOLUME_SOURCE), _matches(SCHEME)
-
-
 def _is_hub_id(model: ModelSource) -> bool:
-    return not _has_scheme(model.source)
+    return re.match(SCHEME, model.source) is None
+
+
+def _is_volume(model: ModelSource) -> bool:
+    return re.fullmatch(VOLUME_SOURCE, model.source) is not None
 
 
 def _family_is_known(spec: OmniModelSpec) -> bool:
@@ -43,7 +39,7 @@ RESOURCE_RULES: tuple[Rule, ...] = (
         at=(),
         pointer="metadata.name",
         cel=f"self.metadata.name.matches('{NAME}')",
-        holds=lambda model: re.search(NAME, model.metadata.name) is not None,
+        holds=lambda model: re.fullmatch(NAME, model.metadata.name) is not None,
         message='name "{self.metadata.name}" cannot be part of a service\'s name; use lower-case letters, digits and '
         "hyphens, beginning with a letter",
     ),
@@ -92,7 +88,7 @@ MODEL_RULES: tuple[Rule, ...] = (
         at=("spec", "model"),
         pointer="source",
         cel=f"!self.source.startsWith('pvc://') || self.source.matches('{VOLUME_SOURCE}')",
-        holds=lambda model: not model.source.startswith("pvc://") or _is_volume(model.source),
+        holds=lambda model: not model.source.startswith("pvc://") or _is_volume(model),
         message='source "{self.source}" is not of the form pvc://CLAIM/PATH: a claim\'s name, then a folder without '
         '"..", empty parts or spaces',
     ),

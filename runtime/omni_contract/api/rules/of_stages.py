@@ -3,11 +3,14 @@
 from omni_contract.api.quantity import quantity
 from omni_contract.api.rules.rule import FieldRule, ItemRule, Rule, Value
 from omni_contract.api.v1alpha1 import DIFFUSION_PHASES, ENGINE_FIELDS, DiffusionEngine, OmniModelSpec, StageSpec
+from omni_contract.api.v1alpha1.stage import ShmSpec
 
 STAGE = ("spec", "stages", "[]")
 ENGINES = ", ".join(ENGINE_FIELDS)
 ENGINES_SET = f"[{', '.join(f'has(self.{field})' for field in ENGINE_FIELDS)}].filter(isSet, isSet).size()"
 ITEM_HAS_ENGINE = " || ".join(f"has(item.{field})" for field in ENGINE_FIELDS)
+
+SHM_SIZE = f"has(self.shm) && has(self.shm.size) ? string(self.shm.size) : '{ShmSpec().size}'"
 
 RUNS = [DIFFUSION_PHASES[first:last] for first in range(3) for last in range(first + 1, 4)]
 """The contiguous parts of encode, denoise, decode."""
@@ -49,7 +52,7 @@ STAGE_RULES: tuple[Rule, ...] = (
     ItemRule(
         at=("spec",),
         items="stages",
-        condition="!has(self.family)",
+        unless="has(self.family)",
         cel=ITEM_HAS_ENGINE,
         holds=lambda spec, stage: spec.family is not None or _engines_set(stage) > 0,
         message='stage "{item.name}" sets no engine block, and there is no family to give one; '
@@ -58,7 +61,7 @@ STAGE_RULES: tuple[Rule, ...] = (
     ItemRule(
         at=("spec",),
         items="stages",
-        condition="!has(self.family) && self.stages.size() > 1",
+        unless="has(self.family) || self.stages.size() == 1",
         cel="self.edges.exists(edge, edge.from == item.name || edge.to == item.name)",
         holds=_is_connected,
         message='stage "{item.name}" is on no edge, and there is no family to give one; add the edges that lead to it '
@@ -85,15 +88,12 @@ STAGE_RULES: tuple[Rule, ...] = (
         at=STAGE,
         pointer="shm.size",
         cel="!has(self.resources) || !has(self.resources.memory) || "
-        "quantity(has(self.shm) && has(self.shm.size) ? string(self.shm.size) : '64Mi')"
-        ".isLessThan(quantity(string(self.resources.memory)))",
+        f"quantity({SHM_SIZE}).isLessThan(quantity(string(self.resources.memory)))",
         holds=_shm_fits,
         message='stage "{self.name}": {shm} of shared memory do not fit into {memory} of memory, of which they are a '
         "part; raise resources.memory or lower shm.size",
         values={
-            "shm": Value(
-                "has(self.shm) && has(self.shm.size) ? string(self.shm.size) : '64Mi'", lambda stage: stage.shm.size
-            ),
+            "shm": Value(SHM_SIZE, lambda stage: stage.shm.size),
             "memory": Value("self.resources.memory", lambda stage: stage.resources.memory),
         },
     ),

@@ -76,16 +76,14 @@ class ItemRule:
     cel: str
     holds: Callable[[Any, Any], bool]
     message: str
-    condition: str = "true"
-    """CEL of when the rule matters at all; `holds` includes it."""
+    unless: str | None = None
+    """CEL of when the rule does not matter; `holds` includes it."""
 
     def validation(self) -> dict[str, str]:
         offender = f"self.{self.items}.filter(item, !({self.cel}))[0]"
-        rule = f"self.{self.items}.all(item, {self.cel})"
-        if self.condition != "true":
-            rule = f"!({self.condition}) || {rule}"
+        every = f"self.{self.items}.all(item, {self.cel})"
         return {
-            "rule": rule,
+            "rule": f"{self.unless} || {every}" if self.unless else every,
             **_message(self.message, {}, {"self": "self", "item": offender}),
             "fieldPath": f".{self.items}",
         }
