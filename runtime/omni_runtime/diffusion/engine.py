@@ -1,6 +1,7 @@
 """The diffusion engine: a stage's phases on a step thread, behind the protocol that the worker drives."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 import torch
@@ -44,7 +45,7 @@ class DiffusionEngine:
 
     async def load(self, report: Callable[[str], None]) -> None:
         self._thread.start()
-        ticket = self._thread.submit("load", self._load_turns())
+        ticket: Ticket[str] = self._thread.submit(self._load_turns())
         async for line in ticket.items():
             report(line)
 
@@ -54,9 +55,7 @@ class DiffusionEngine:
         if image.prompt is None and "encode" in self._settings.phases:
             raise OmniError(ErrorCode.INVALID_REQUEST, "the prompt is missing", "prompt")
         payloads = tuple(payload for edge, payload in request.inputs.items() if edge != FINAL)
-        self._in_flight += 1
-        ticket: Ticket[Turned] = self._thread.submit(request.request_id, pipeline.turns(image, payloads))
-        try:
+        async with self._turns(pipeline.turns(image, payloads)) as ticket:
             usage = StageUsage()
             async for item in ticket.items():
                 if isinstance(item, StageProgress):
@@ -67,10 +66,6 @@ class DiffusionEngine:
                 for edge in request.outputs:
                     yield StageOutput(edge, item.payload)
             yield replace(usage, compute_seconds=ticket.busy_s)
-        finally:
-            self._thread.cancel(ticket)
-            await ticket.ended()
-            self._in_flight -= 1
 
     def heartbeat_age_s(self) -> float:
         return self._thread.heartbeat_age_s() if self._pipeline is not None else 0.0
@@ -89,7 +84,21 @@ class DiffusionEngine:
             raise OmniError(ErrorCode.OVERLOADED, text)
         return self._pipeline
 
-    def _load_turns(self) -> Iterator[str]:
+    @asynccontextmanager
+    async def _turns(self, work: Iterator[Turned | None]) -> AsyncIterator[Ticket[Turned]]:
+        """The work's place on the thread; however the block ends, the thread has dropped the work when it is left."""
+        self._in_flight += 1
+        ticket: Ticket[Turned] = self._thread.submit(work)
+        try:
+            yield ticket
+        finally:
+            self._thread.cancel(ticket)
+            try:
+                await ticket.ended()
+            finally:
+                self._in_flight -= 1
+
+    def _load_turns(self) -> Iterator[str | None]:
         settings = self._settings
         blocks = yield from load_blocks(settings.family, settings.phases, settings.plan)
         pipeline = PhasePipeline(settings.family, settings.phases, blocks, settings.plan.device)

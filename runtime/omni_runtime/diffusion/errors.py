@@ -14,8 +14,6 @@ def translate(error: Exception) -> Exception:
     if isinstance(error, OmniError):
         return OmniError(error.code, error.message, error.param)
     if _is_out_of_memory(error):
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
         text = "the device has too little memory for this request; ask for a smaller size"
         return OmniError(ErrorCode.OUT_OF_MEMORY, text)
     if isinstance(error, torch.AcceleratorError):

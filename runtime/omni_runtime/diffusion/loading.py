@@ -12,7 +12,7 @@ from diffusers.modular_pipelines.modular_pipeline import SequentialPipelineBlock
 from diffusers.modular_pipelines.modular_pipeline_utils import ComponentSpec
 
 from omni_contract.api.v1alpha1 import DiffusionPhase
-from omni_runtime.diffusion.quiet import silence_libraries
+from omni_runtime.diffusion.library_logs import tame_library_logs
 from omni_runtime.families.protocol import DiffusionFamily
 
 STORED_DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
@@ -35,11 +35,11 @@ class LoadPlan:
 
 def load_blocks(
     family: DiffusionFamily, phases: tuple[DiffusionPhase, ...], plan: LoadPlan
-) -> Generator[str, None, ModularPipeline]:
-    """Yields a line before each component, for example "loading transformer 2/3"."""
+) -> Generator[str | None, None, ModularPipeline]:
+    """Work for the step thread: a turn for each component, announced by a line such as "loading transformer 2/3"."""
     if not (plan.folder / "model_index.json").is_file():
         raise ModelLoadError(f"{plan.folder} has no model_index.json; it must be a diffusers pipeline folder")
-    silence_libraries()
+    tame_library_logs()
     workflow = family.workflow()
     names = [name for phase in phases for name in family.blocks(phase).names]
     blocks = SequentialPipelineBlocks.from_blocks_dict({name: workflow.sub_blocks[name] for name in names})
@@ -48,6 +48,7 @@ def load_blocks(
     for position, name in enumerate(wanted, start=1):
         yield f"loading {name} {position}/{len(wanted)}"
         pipeline.register_components(**{name: _component(pipeline.get_component_spec(name), plan)})
+        yield None
     return pipeline
 
 

@@ -9,6 +9,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import copy_context
 from math import inf
 from time import monotonic
 from typing import Any, Generic, TypeVar
@@ -49,9 +50,10 @@ class Mailbox:
 class Ticket(Generic[T]):
     """One request's work, as the event loop sees it. Ended means that the thread has dropped the work for good."""
 
-    def __init__(self, request_id: str, work: Iterator[T | None], mailbox: Mailbox) -> None:
-        self.request_id = request_id
+    def __init__(self, work: Iterator[T | None], mailbox: Mailbox) -> None:
         self.work = work
+        self.context = copy_context()
+        """The submitter's, so that log lines of the work carry its request id."""
         self.is_cancelled = False
         self.busy_s = 0.0
         """Time on the thread; final once ended."""
@@ -110,9 +112,9 @@ class StepThread:
         self._mailbox = Mailbox(asyncio.get_running_loop())
         self._thread.start()
 
-    def submit(self, request_id: str, work: Iterator[T | None]) -> Ticket[T]:
+    def submit(self, work: Iterator[T | None]) -> Ticket[T]:
         """Give `work` its turns. It yields None to end a turn, anything else to hand out an item and go on."""
-        ticket = Ticket(request_id, work, self._mailbox)
+        ticket = Ticket(work, self._mailbox)
         with self._wake:
             self._rotation.join(ticket)
             self._wake.notify()
@@ -147,7 +149,7 @@ class StepThread:
     def _main(self) -> None:
         self._prepare()
         while (ticket := self._next()) is not None:
-            self._turn(ticket)
+            ticket.context.run(self._turn, ticket)
 
     def _next(self) -> Ticket[Any] | None:
         with self._wake:
@@ -166,7 +168,7 @@ class StepThread:
         except OmniError as failure:
             has_ended, error = True, self._translate(failure)
         except Exception as failure:
-            logger.exception("work on the step thread failed", extra={"request_id": ticket.request_id})
+            logger.exception("work on the step thread failed")
             has_ended, error = True, self._translate(failure)
         ticket.busy_s += monotonic() - began
         self._turn_began = None

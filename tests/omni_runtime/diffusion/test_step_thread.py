@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
+from contextvars import ContextVar
 from itertools import cycle
 from math import inf
 
@@ -11,6 +12,8 @@ import pytest_asyncio
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_runtime.diffusion.step_thread import Mailbox, StepThread, Ticket
+
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="none")
 
 
 def translate(error: Exception) -> Exception:
@@ -51,18 +54,18 @@ async def items(ticket: Ticket[int]) -> list[int]:
 
 
 async def test_items_come_in_order_and_then_the_end(thread):
-    assert await items(thread.submit("a", counting("a", 5, []))) == [0, 1, 2, 3, 4]
+    assert await items(thread.submit(counting("a", 5, []))) == [0, 1, 2, 3, 4]
 
 
 async def test_one_turn_may_hand_out_no_item_or_many(thread):
-    assert await items(thread.submit("a", iter([None, 1, 2, None, None, 3]))) == [1, 2, 3]
+    assert await items(thread.submit(iter([None, 1, 2, None, None, 3]))) == [1, 2, 3]
 
 
 async def test_the_end_comes_with_the_last_turn(thread):
     """Not a round later, which among many long requests is many steps."""
     gate, log = Gate(), []
-    blocker = thread.submit("gate", gate.work())
-    short, long = thread.submit("short", counting("s", 1, log)), thread.submit("long", counting("l", 3, log))
+    blocker = thread.submit(gate.work())
+    short, long = thread.submit(counting("s", 1, log)), thread.submit(counting("l", 3, log))
     log_at_end: list[str] = []
     short.post_end = lambda error: log_at_end.extend(log) or Ticket.post_end(short, error)
     gate.opened.set()
@@ -71,14 +74,14 @@ async def test_the_end_comes_with_the_last_turn(thread):
 
 
 async def test_work_runs_on_the_one_thread(thread):
-    names = await items(thread.submit("a", (threading.current_thread().name for _ in range(2))))
+    names = await items(thread.submit(threading.current_thread().name for _ in range(2)))
     assert names == ["steps", "steps"]
 
 
 async def test_work_takes_turns(thread):
     gate, log = Gate(), []
-    blocker = thread.submit("gate", gate.work())
-    tickets = [thread.submit(name, counting(name, turns, log)) for name, turns in (("a", 4), ("b", 1), ("c", 4))]
+    blocker = thread.submit(gate.work())
+    tickets = [thread.submit(counting(name, turns, log)) for name, turns in (("a", 4), ("b", 1), ("c", 4))]
     gate.opened.set()
     await asyncio.gather(items(blocker), *(items(ticket) for ticket in tickets))
     assert "".join(log) == "abcacacac"
@@ -90,8 +93,8 @@ async def test_a_failure_ends_its_own_work_only(thread):
         raise ZeroDivisionError("by design")
 
     gate, log = Gate(), []
-    blocker = thread.submit("gate", gate.work())
-    bad, good = thread.submit("bad", failing()), thread.submit("good", counting("good", 3, log))
+    blocker = thread.submit(gate.work())
+    bad, good = thread.submit(failing()), thread.submit(counting("good", 3, log))
     gate.opened.set()
     with pytest.raises(OmniError, match="by design") as failed:
         await items(bad)
@@ -100,11 +103,15 @@ async def test_a_failure_ends_its_own_work_only(thread):
     await blocker.ended()
 
 
-async def test_an_unexpected_failure_is_logged_with_its_request(thread, caplog):
-    ticket = thread.submit("request-1", (1 // zero for zero in [0]))
+async def test_an_unexpected_failure_is_logged_in_the_context_of_its_submitter(thread, caplog):
+    request_ids: list[str] = []
+    caplog.handler.addFilter(lambda record: request_ids.append(REQUEST_ID.get()) or True)
+    REQUEST_ID.set("request-1")
+    ticket = thread.submit(1 // zero for zero in [0])
+    REQUEST_ID.set("another")
     with pytest.raises(OmniError):
         await items(ticket)
-    assert [record.request_id for record in caplog.records] == ["request-1"]
+    assert request_ids == ["request-1"]
 
 
 async def test_cancelled_work_is_dropped_before_the_next_turn_of_anybody(thread):
@@ -119,11 +126,11 @@ async def test_cancelled_work_is_dropped_before_the_next_turn_of_anybody(thread)
             closed.append("endless")
 
     gate = Gate()
-    endless_ticket = thread.submit("endless", endless())
+    endless_ticket = thread.submit(endless())
     await anext(endless_ticket.items())
-    blocker = thread.submit("gate", gate.work())
+    blocker = thread.submit(gate.work())
     await asyncio.to_thread(gate.entered.wait, 10)
-    others = [thread.submit(str(k), (len(closed) for _ in range(1))) for k in range(3)]
+    others = [thread.submit(len(closed) for _ in range(1)) for k in range(3)]
     thread.cancel(endless_ticket)
     gate.opened.set()
     await endless_ticket.ended()
@@ -133,16 +140,16 @@ async def test_cancelled_work_is_dropped_before_the_next_turn_of_anybody(thread)
 
 
 async def test_cancelling_ended_work_changes_nothing(thread):
-    ticket = thread.submit("a", counting("a", 1, []))
+    ticket = thread.submit(counting("a", 1, []))
     assert await items(ticket) == [0]
     thread.cancel(ticket)
-    assert await items(thread.submit("b", counting("b", 1, []))) == [0]
+    assert await items(thread.submit(counting("b", 1, []))) == [0]
 
 
 async def test_stopping_cancels_what_is_left_and_ends_the_thread():
     thread = StepThread("steps", prepare=lambda: None, translate=translate)
     thread.start()
-    ticket = thread.submit("a", cycle([0, None]))
+    ticket = thread.submit(cycle([0, None]))
     await anext(ticket.items())
     await thread.stop()
     assert not thread.is_alive
@@ -159,7 +166,7 @@ async def test_stopping_a_thread_that_never_started_is_fine():
 async def test_the_heartbeat_ages_only_within_a_turn(thread):
     gate = Gate()
     assert thread.heartbeat_age_s() == 0
-    ticket = thread.submit("gate", gate.work())
+    ticket = thread.submit(gate.work())
     await asyncio.to_thread(gate.entered.wait, 10)
     first = thread.heartbeat_age_s()
     assert 0 <= first <= thread.heartbeat_age_s() < 10
@@ -174,10 +181,10 @@ async def test_a_dead_thread_has_no_heartbeat():
 
 
 async def test_busy_time_is_final_when_the_work_has_ended(thread):
-    ticket = thread.submit("a", counting("a", 3, []))
+    ticket = thread.submit(counting("a", 3, []))
     await items(ticket)
     before = ticket.busy_s
-    await items(thread.submit("b", counting("b", 1, [])))
+    await items(thread.submit(counting("b", 1, [])))
     assert 0 < before == ticket.busy_s
 
 

@@ -14,7 +14,7 @@ from diffusers import (
 )
 from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2Tokenizer
 
-from omni_runtime.diffusion.quiet import silence_libraries
+from omni_runtime.diffusion.library_logs import tame_library_logs
 from omni_runtime.families.protocol import Report
 from omni_runtime.families.tiny_tokenizer import train_tokenizer
 
@@ -26,7 +26,7 @@ PROMPT_GAIN = 2.5
 
 
 def build(folder: Path, seed: int, report: Report) -> None:
-    silence_libraries()
+    tame_library_logs()
     report("training a tokenizer")
     tokenizer = train_tokenizer()
     with torch.random.fork_rng(devices=[]):
