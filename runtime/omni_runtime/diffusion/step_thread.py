@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import copy_context
+from dataclasses import dataclass
 from math import inf
 from time import monotonic
 from typing import Any, Generic, TypeVar
@@ -23,6 +24,13 @@ STOP_TIMEOUT_S = 15
 """A turn may be the loading of a large component; below the 30 s after which kubelet kills."""
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class End:
+    """How work ended; without an error, well."""
+
+    error: Exception | None
 
 
 class Mailbox:
@@ -162,32 +170,31 @@ class StepThread:
 
     def _turn(self, ticket: Ticket[Any]) -> None:
         began = self._turn_began = monotonic()
-        error: Exception | None = None
-        try:
-            has_ended = self._advance(ticket)
-        except OmniError as failure:
-            has_ended, error = True, self._translate(failure)
-        except Exception as failure:
-            logger.exception("work on the step thread failed")
-            has_ended, error = True, self._translate(failure)
+        end = self._advance(ticket)
         ticket.busy_s += monotonic() - began
         self._turn_began = None
-        if has_ended:
-            # Dropped here, so that what the work held is free before anybody hears of the end.
-            ticket.work = iter(())
-            ticket.post_end(error)
-        else:
+        if end is None:
             self._rejoin(ticket)
+            return
+        # Dropped here, so that what the work held is free before anybody hears of the end.
+        ticket.work = iter(())
+        ticket.post_end(end.error)
 
-    def _advance(self, ticket: Ticket[Any]) -> bool:
-        """Whether the work has ended."""
-        if ticket.is_cancelled:
-            raise OmniError(ErrorCode.CANCELLED, "the request was cancelled")
-        for item in ticket.work:
-            if item is None:
-                return False
-            ticket.post(item)
-        return True
+    def _advance(self, ticket: Ticket[Any]) -> End | None:
+        """None if the work wants another turn."""
+        try:
+            if ticket.is_cancelled:
+                raise OmniError(ErrorCode.CANCELLED, "the request was cancelled")
+            for item in ticket.work:
+                if item is None:
+                    return None
+                ticket.post(item)
+            return End(None)
+        except OmniError as failure:
+            return End(self._translate(failure))
+        except Exception as failure:
+            logger.exception("work on the step thread failed")
+            return End(self._translate(failure))
 
     def _rejoin(self, ticket: Ticket[Any]) -> None:
         with self._wake:
