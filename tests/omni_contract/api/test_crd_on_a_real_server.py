@@ -42,6 +42,7 @@ def test_the_server_finds_nothing_wrong_with_the_schema(server: ControlPlane) ->
     assert states.get("NonStructuralSchema", "False") == "False"
 
 
+@pytest.mark.case("operator:H07", "operator:O02")
 @pytest.mark.parametrize("bad", AGAINST_RULES, ids=[bad.title for bad in AGAINST_RULES])
 def test_the_server_says_of_a_broken_rule_what_we_say(server: ControlPlane, bad: BadFile) -> None:
     refusal = _refusal(server, bad)
@@ -49,6 +50,7 @@ def test_the_server_says_of_a_broken_rule_what_we_say(server: ControlPlane, bad:
     assert bad.message in refusal
 
 
+@pytest.mark.case("operator:A29")
 @pytest.mark.parametrize("bad", AGAINST_THE_SCHEMA, ids=[bad.title for bad in AGAINST_THE_SCHEMA])
 def test_the_server_refuses_what_the_schema_forbids(server: ControlPlane, bad: BadFile) -> None:
     refusal = _refusal(server, bad)
@@ -80,7 +82,6 @@ def test_a_refused_file_leaves_nothing_behind(server: ControlPlane) -> None:
     )
 
 
-@pytest.mark.case("operator:D14")
 def test_what_the_server_stores_resolves_to_the_same_model_as_the_file(server: ControlPlane) -> None:
     changes = {
         "metadata.name": "stored",

@@ -1,6 +1,8 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from omni_contract.api.load import InvalidFileError, load_model, read_models
 
@@ -91,3 +93,12 @@ def test_a_twin_key_makes_the_model_unusable() -> None:
 
     assert reading.models == ()
     assert 'the key "family" stands here twice, first in line 6; keep one' in {f.message for f in reading.findings}
+
+
+@given(st.binary(max_size=60) | st.text(alphabet="ab:-{}[]&*!<|>'\"#? \n\t0", max_size=60).map(str.encode))
+def test_whatever_a_file_holds_it_is_answered_and_never_a_crash(content: bytes) -> None:
+    reading = read_models(content)
+
+    assert reading.models == ()
+    assert all(found.message and found.position.line >= 1 for found in reading.findings)
+    assert reading.findings

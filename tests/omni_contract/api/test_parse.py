@@ -1,10 +1,13 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from omni_contract.api.parse import parse
 from omni_contract.api.problems import dotted
 from tests.support.model_files import REMOVED, model_file
+from tests.support.spec_strategies import damaged_specs
 
 
 def _told(document: Any) -> dict[str, str]:
@@ -146,3 +149,18 @@ def test_a_line_break_at_the_end_of_a_value_is_not_overlooked() -> None:
     assert list(_told(model_file({"spec.model.source": "pvc://models\n"}))) == ["spec.model.source"]
     assert list(_told(model_file({"spec.stages[0].name": "denoiser\n"}))) == ["spec.stages[0].name"]
     assert list(_told(model_file({"metadata.name": "painter\n"}))) == ["metadata.name"]
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["kind", "spec", "x"]), inner),
+)
+
+
+@given(damaged_specs() | ANYTHING)
+def test_no_file_is_answered_in_the_parsers_own_words(spec: Any) -> None:
+    _, problems = parse(model_file() | {"spec": spec})
+
+    assert not [
+        problem.message for problem in problems if "nput should" in problem.message or "valid" in problem.message
+    ]

@@ -12,6 +12,7 @@ from tests.support.model_files import fake_file, model_file
 TITLES = [bad.title for bad in BAD_FILES]
 
 
+@pytest.mark.case("runtime:A23", "runtime:L26")
 @pytest.mark.parametrize("bad", BAD_FILES, ids=TITLES)
 def test_a_bad_file_is_refused_with_one_sentence_at_its_place(bad: BadFile) -> None:
     model, problems = parse(dict(bad.document))
