@@ -1,0 +1,129 @@
+"""A real worker process on a socket in a folder of the test's, and a real gRPC client attached to it."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from omni_contract.wire import stage_pb2 as wire
+from omni_contract.wire.stage_file import StageFile
+from omni_contract.wire.stage_pb2_grpc import ControlStub, StageWorkerStub
+from omni_runtime.connectors.channels import CHANNEL_OPTIONS
+from tests.omni_runtime.worker.frontend import PATIENCE_S, Frontend
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+
+
+class WorkerProcess:
+    """Use as `async with`; it waits until the worker is ready unless told not to. `log` is what it wrote so far."""
+
+    def __init__(self, file: StageFile, folder: Path, wait_ready: bool = True, **options: Any) -> None:
+        self.address = f"unix:{folder}/{file.stage}.sock"
+        self._file = file
+        self._folder = folder
+        self._wait_ready = wait_ready
+        self._options = options
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def log(self) -> str:
+        return self._log_path.read_text()
+
+    @property
+    def log_lines(self) -> list[dict[str, str]]:
+        return [json.loads(line) for line in self.log.splitlines()]
+
+    @property
+    def _log_path(self) -> Path:
+        return self._folder / f"{self._file.stage}.log"
+
+    @property
+    def command(self) -> list[str]:
+        path = self._folder / f"{self._file.stage}.json"
+        path.write_text(self._file.model_dump_json(by_alias=True))
+        options = [f"--{name.replace('_', '-')}={value}" for name, value in self._options.items()]
+        own = ["--stage-file", str(path), "--listen", self.address, "--replica", f"{self._file.stage}-0"]
+        return [sys.executable, "-m", "omni_runtime.worker", *own, "--log-json", "--die-with-parent", *options]
+
+    async def __aenter__(self) -> Self:
+        with self._log_path.open("wb") as log:
+            self.process = await asyncio.create_subprocess_exec(*self.command, stderr=log)
+        self.channel = grpc.aio.insecure_channel(self.address, options=CHANNEL_OPTIONS)
+        self.stub = StageWorkerStub(self.channel)
+        self.control = ControlStub(self.channel)
+        if self._wait_ready:
+            await self.until_serving("ready")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError):
+            self.process.kill()
+        await self.process.wait()
+        await self.channel.close()
+
+    async def until_serving(self, service: str, wanted: int = SERVING) -> None:
+        """By the health service's own watch, so there is nothing to poll."""
+        async with asyncio.timeout(PATIENCE_S):
+            request = health_pb2.HealthCheckRequest(service=service)
+            async for reply in health_pb2_grpc.HealthStub(self.channel).Watch(request, wait_for_ready=True):
+                if reply.status == wanted:
+                    return
+
+    async def health(self, service: str) -> int:
+        request = health_pb2.HealthCheckRequest(service=service)
+        reply = await health_pb2_grpc.HealthStub(self.channel).Check(request, timeout=PATIENCE_S)
+        return int(reply.status)
+
+    async def stats(self) -> wire.WorkerStats:
+        return await self.control.Stats(wire.StatsRequest(), timeout=PATIENCE_S)
+
+    def terminate(self) -> None:
+        os.kill(self.pid, signal.SIGTERM)
+
+    async def exit_code(self) -> int:
+        async with asyncio.timeout(PATIENCE_S):
+            return await self.process.wait()
+
+    @asynccontextmanager
+    async def attached(self) -> AsyncIterator["AttachedFrontend"]:
+        async with grpc.aio.insecure_channel(self.address, options=CHANNEL_OPTIONS) as channel:
+            frontend = AttachedFrontend(StageWorkerStub(channel))
+            try:
+                yield frontend
+            finally:
+                await frontend.detach()
+
+
+class AttachedFrontend(Frontend):
+    """A frontend on a connection of its own."""
+
+    def __init__(self, stub: StageWorkerStub) -> None:
+        super().__init__()
+        self.call = stub.Attach(self.batches())
+        self._reading = asyncio.create_task(self._read())
+
+    async def ended(self) -> grpc.StatusCode:
+        """How the worker ended the stream."""
+        async with asyncio.timeout(PATIENCE_S):
+            return await self.call.code()
+
+    async def detach(self) -> None:
+        """As a killed frontend does: without a word."""
+        self.call.cancel()
+        await asyncio.wait([self._reading])
+
+    async def _read(self) -> None:
+        with suppress(grpc.aio.AioRpcError):
+            async for batch in self.call:
+                await self.write(batch)
