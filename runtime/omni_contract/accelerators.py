@@ -6,7 +6,7 @@ a model that asks for it is refused by `resolve`.
 """
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
@@ -31,56 +31,67 @@ class Vendor(StrEnum):
         return self is not Vendor.CPU
 
 
+Name = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+Image = Annotated[str, Field(pattern=r"^\S+$", max_length=512)]
+Resource = Annotated[str, Field(pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$")]
+EnvironmentName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+AbsolutePath = Annotated[str, Field(pattern=r"^/[^\s:]+$")]
+
+
 class Toleration(ConfigModel):
+    """As in a pod's spec."""
+
     key: str | None = None
-    operator: str | None = None
+    operator: Literal["Exists", "Equal"] | None = None
     value: str | None = None
-    effect: str | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
 
 
 class ClaimMount(ConfigModel):
     """An existing PersistentVolumeClaim of the model's namespace, mounted read-only by every stage pod."""
 
-    claim: str
-    mount_path: str
+    claim: Annotated[str, Field(pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$")]
+    mount_path: AbsolutePath
 
 
 class VendorProfile(ConfigModel):
     """How pods use one vendor's devices."""
 
     vendor: Vendor
-    image: str | None = Field(None, description="Runtime image; a profile without one is refused for use.")
-    resource: str | None = Field(None, description="Extended resource name; none for cpu.")
+    image: Image | None = Field(None, description="Runtime image; a profile without one is refused for use.")
+    resource: Resource | None = Field(None, description="Extended resource name; none for cpu.")
     command: tuple[str, ...] = Field(
         (), description="Replaces the image's entry point, for example a mounted interpreter."
     )
-    env: dict[str, str] = Field(default_factory=dict)
-    mounts: tuple[ClaimMount, ...] = ()
-    visible_devices_variable: str | None = Field(
+    env: dict[EnvironmentName, str] = Field({}, description="Set in every stage container.")
+    mounts: tuple[ClaimMount, ...] = Field((), description="Mounted in every stage container.")
+    visible_devices_variable: EnvironmentName | None = Field(
         None, description="Environment name that limits devices, set per process."
     )
-    startup_factor: Annotated[float, Field(ge=1)] = 1.0
+    startup_factor: Annotated[float, Field(ge=1)] = Field(
+        1.0, description="By how much a stage's start-up takes longer than its own timeout says."
+    )
 
 
 class Pool(ConfigModel):
-    """A set of nodes with one kind of accelerator."""
+    """A set of nodes with one kind of accelerator. What it sets wins over its profile."""
 
-    profile: str = Field(description="Name of the vendor profile.")
-    resource: str | None = None
-    node_selector: dict[str, str] = Field(default_factory=dict)
-    tolerations: tuple[Toleration, ...] = ()
-    runtime_class_name: str | None = None
-    image: str | None = None
-    env: dict[str, str] = Field(default_factory=dict)
-    mounts: tuple[ClaimMount, ...] = ()
+    profile: Name = Field(description="Name of the vendor profile.")
+    resource: Resource | None = Field(None, description="Extended resource name, for example of a MIG slice.")
+    node_selector: dict[str, str] = Field({}, description="Labels of the nodes.")
+    tolerations: tuple[Toleration, ...] = Field((), description="Of the nodes' taints.")
+    runtime_class_name: Name | None = Field(None, description="RuntimeClass, where the container runtime needs one.")
+    image: Image | None = Field(None, description="Runtime image.")
+    env: dict[EnvironmentName, str] = Field({}, description="Added to the profile's, name by name.")
+    mounts: tuple[ClaimMount, ...] = Field((), description="Added to the profile's, path by path.")
 
 
 class AcceleratorCatalog(ConfigModel):
     """All profiles and pools of a cluster, by name."""
 
-    profiles: dict[str, VendorProfile]
-    pools: dict[str, Pool]
-    allow_fake_engine: bool = False
+    profiles: dict[Name, VendorProfile] = Field(description="How to use each vendor's devices.")
+    pools: dict[Name, Pool] = Field(description="Where devices are; stages name one of these.")
+    allow_fake_engine: bool = Field(False, description="Whether stages may run the fake engine, for tests.")
 
     @model_validator(mode="after")
     def _pools_name_known_profiles(self) -> Self:

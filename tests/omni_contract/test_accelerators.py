@@ -67,3 +67,30 @@ def test_a_pool_may_bring_the_resource_that_its_profile_lacks() -> None:
 def test_unknown_keys_are_refused(key: str) -> None:
     with pytest.raises(ValidationError, match="Extra inputs"):
         AcceleratorCatalog.model_validate(VALUES | {"pools": {"h100": {"profile": "nvidia", key: "x"}}})
+
+
+@pytest.mark.case("operator:H13")
+@pytest.mark.parametrize(
+    "profile",
+    [
+        {"env": {"1ST": "x"}},
+        {"env": {"A-B": "x"}},
+        {"mounts": [{"claim": "Driver", "mountPath": "/driver"}]},
+        {"mounts": [{"claim": "driver", "mountPath": "driver"}]},
+        {"resource": "gpu"},
+        {"image": "runtime cuda"},
+        {"visibleDevicesVariable": "CUDA VISIBLE"},
+        {"startupFactor": 0.5},
+    ],
+    ids=str,
+)
+def test_values_that_no_pod_could_have_are_refused_at_start(profile: dict[str, Any]) -> None:
+    profiles = {"nvidia": VALUES["profiles"]["nvidia"] | profile}
+
+    with pytest.raises(ValidationError):
+        AcceleratorCatalog.model_validate({"profiles": profiles, "pools": {}})
+
+
+def test_a_pool_name_that_no_model_could_say_is_refused() -> None:
+    with pytest.raises(ValidationError):
+        AcceleratorCatalog.model_validate(VALUES | {"pools": {"H100": {"profile": "nvidia"}}})

@@ -71,4 +71,4 @@ def _run(arguments: Namespace) -> int:
     return 1 if said.findings else 0
 
 
-command = Command("validate", "Check a model file: all problems at once, with line numbers.", _configure, _run)
+command = Command("validate", "check a model file: all problems at once, with line numbers", _configure, _run)

@@ -181,6 +181,13 @@ AGAINST_RULES = (
         'stage "denoiser" has an edge to itself; feedback belongs inside an engine, so remove the edge',
     ),
     _bad(
+        "retaining what travels inline",
+        {"spec.edges": [{"from": "text-encoder", "to": "denoiser", "connector": "inline", "retain": "terminal"}]},
+        "spec.edges[0].retain",
+        'edge "text-encoder->denoiser" travels inside the control message (connector inline), so its producer has '
+        "nothing to retain; remove retain or use connector grpc",
+    ),
+    _bad(
         "a node port without its Service",
         {"spec.frontend.service": {"nodePort": 30080}},
         "spec.frontend.service.nodePort",

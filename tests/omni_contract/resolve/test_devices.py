@@ -37,6 +37,7 @@ def test_a_stage_gets_one_device_unless_it_says_otherwise(pool: str, count: int)
     assert device(_stage(pool=pool), catalog()).count == count
 
 
+@pytest.mark.case("operator:E14")
 def test_what_the_pool_says_wins_over_its_profile() -> None:
     pools = catalog(
         profiles={

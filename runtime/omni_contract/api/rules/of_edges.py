@@ -26,4 +26,12 @@ EDGE_RULES: tuple[Rule, ...] = (
         holds=lambda edge: edge.from_ != edge.to,
         message='stage "{self.from}" has an edge to itself; feedback belongs inside an engine, so remove the edge',
     ),
+    FieldRule(
+        at=EDGE,
+        pointer="retain",
+        cel="!has(self.retain) || self.retain != 'terminal' || !has(self.connector) || self.connector != 'inline'",
+        holds=lambda edge: edge.retain != "terminal" or edge.connector != "inline",
+        message='edge "{self.from}->{self.to}" travels inside the control message (connector inline), so its producer '
+        "has nothing to retain; remove retain or use connector grpc",
+    ),
 )
