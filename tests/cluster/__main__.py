@@ -13,7 +13,6 @@ from typing import Any
 from tests.cluster.control import ControlPlane, Size
 from tests.cluster.control_flags import Ports
 from tests.cluster.errors import ClusterError
-from tests.cluster.kind.backend import OwnBackend
 from tests.cluster.kind.cluster import KindCluster
 from tests.cluster.programs import Programs, ensure
 from tests.cluster.recipes import CONTROL, RECIPES
@@ -44,11 +43,7 @@ def control_down(arguments: argparse.Namespace, settings: Settings, steps: Steps
 
 
 def node_image(arguments: argparse.Namespace, settings: Settings, steps: Steps) -> None:
-    backend = OwnBackend(settings, steps)
-    was_up = backend.is_up()
-    image = backend.start()
-    if not was_up:
-        backend.stop()
+    image = KindCluster(settings, steps).make_node_image()
     steps.total(f"{image} is in the cache")
 
 

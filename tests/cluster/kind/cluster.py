@@ -99,6 +99,16 @@ class KindCluster:
                 if wipe and isinstance(backend, OwnBackend):
                     shutil.rmtree(backend.sandbox.data, ignore_errors=True)
 
+    def make_node_image(self) -> str:
+        """Have the node image of our own in the cache, and leave running what ran before."""
+        with exclusive(self._lock):
+            backend = OwnBackend(self.settings, self.steps)
+            was_up = backend.is_up()
+            image = backend.start()
+            if not was_up:
+                backend.stop()
+            return image
+
     def is_up(self) -> bool:
         return "config" in (self._made or {}) and self._backend.is_up() and self._nodes_run(self._backend)
 

@@ -16,12 +16,13 @@ from tests.cluster.errors import CommandFailed
 from tests.cluster.kind.component_images import TREE_IMAGE, ComponentImages
 from tests.cluster.kind.rootfs import ensure_tree, tree_key
 from tests.cluster.kind.sandbox import FILES, Sandbox
-from tests.cluster.programs import Programs, key, version
+from tests.cluster.programs import Programs, exclusive, key, version
 from tests.cluster.recipes import CONTROL, NODE, RECIPES
 from tests.cluster.settings import Settings
 from tests.cluster.steps import Steps
 
 BASE = "omni-test/base"
+FILLED = "omni-test-filled"
 NODE_PROGRAMS = {
     "usr/bin": ("kubeadm", "kubectl", "kubelet"),
     "usr/local/bin": ("containerd", "containerd-shim-runc-v2", "ctr", "crictl"),
@@ -40,6 +41,8 @@ START_CONTAINERD = """\
 for _ in $(seq 50); do ctr info >/dev/null 2>&1 && exit; sleep .2; done
 exit 1
 """
+# an ended containerd stays visible as a zombie, since the container's first process waits for nobody
+END_CONTAINERD = "pkill -x containerd; while pgrep -x -r D,R,S containerd; do sleep .1; done"
 IMPORT = "ctr -n k8s.io images import --label=io.cri-containerd.pinned=pinned --all-platforms --no-unpack --digests"
 
 
@@ -60,14 +63,17 @@ class NodeImage:
 
     def ensure(self) -> str:
         """Make the image known to the sandbox's dockerd and return its name."""
-        if self._is_loaded():
-            return self.name
+        with exclusive(self.archive.parent / ".lock"):
+            if not self._is_loaded():
+                self._load_or_build()
+        return self.name
+
+    def _load_or_build(self) -> None:
         if self.archive.exists():
             with self.steps.step("node image: load from the cache"):
                 _shell('zstd -qdc "$1" | docker load -q', self.archive, sandbox=self.sandbox)
         else:
             self._build()
-        return self.name
 
     def _build(self) -> None:
         tree = ensure_tree(self.settings, self.steps)
@@ -111,15 +117,13 @@ class NodeImage:
     def _fill(self, images: Path) -> None:
         """containerd runs in a container of the base and imports the images; then that container is the node image."""
         docker = self.sandbox.docker
-        container = docker("run", "-d", "--privileged", "--entrypoint", "sleep", BASE, "infinity").strip()
-        try:
-            docker("exec", container, "bash", "-c", START_CONTAINERD)
-            _shell(f'docker exec -i "$1" {IMPORT} - <"$2"', container, images, sandbox=self.sandbox)
-            docker("exec", container, "bash", "-c", "pkill -x containerd; while pgrep -x containerd; do sleep .1; done")
-            change = 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]'
-            docker("commit", "-c", change, container, self.name)
-        finally:
-            docker("rm", "-f", "-v", container)
+        docker("rm", "-f", "-v", FILLED)  # what a killed run has left
+        docker("run", "-d", "--name", FILLED, "--privileged", "--entrypoint", "sleep", BASE, "infinity")
+        docker("exec", FILLED, "bash", "-c", START_CONTAINERD)
+        _shell(f'docker exec -i "$1" {IMPORT} - <"$2"', FILLED, images, sandbox=self.sandbox)
+        docker("exec", FILLED, "bash", "-c", END_CONTAINERD)
+        docker("commit", "-c", 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]', FILLED, self.name)
+        docker("rm", "-f", "-v", FILLED)
 
     def _save(self) -> None:
         self.archive.parent.mkdir(parents=True, exist_ok=True)

@@ -128,9 +128,8 @@ class Sandbox:
     def _remove_cgroups(self) -> None:
         """The kernel empties a cgroup a moment after its last process has ended; only empty folders can be removed."""
         for top in self.cgroups():
-            for folder in sorted((path for path in top.rglob("*") if path.is_dir()), reverse=True):
-                _remove_cgroup(folder)
-            _remove_cgroup(top)
+            for folder, _, _ in os.walk(top, topdown=False):  # one that disappears meanwhile is passed over
+                _remove_cgroup(Path(folder))
 
     @property
     def _earlier_limit(self) -> Path:
