@@ -153,7 +153,7 @@ def test_a_terminal_shows_one_living_line(tmp_path: Path) -> None:
         shown = os.read(ours, 65536).decode()
     os.close(ours)
     os.close(theirs)
-    assert "loading: " in shown
+    assert "denoiser 0 s" in shown
     assert "\r\x1b[K" in shown
 
 

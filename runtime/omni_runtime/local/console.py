@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from omni_runtime.local.log_line import read_log_line
+
 CLEAR_LINE = "\r\x1b[K"
 SUPERVISOR = "serve"
 
@@ -15,7 +17,7 @@ SUPERVISOR = "serve"
 @dataclass
 class Starting:
     since_s: float
-    last_line: str = ""
+    doing: str = ""
 
 
 @dataclass
@@ -38,12 +40,13 @@ class Console:
 
     def log(self, process: str, line: str) -> None:
         """A line that the process itself printed."""
+        read = read_log_line(line)
         if process in self._starting:
-            self._starting[process].last_line = line
+            self._starting[process].doing = read.message
         if self.log_json:
             self._print(line if line.startswith("{") else json.dumps({"stage": process, "message": line}))
         else:
-            self._print(f"{process:{self.name_width}} | {line}")
+            self._print("\n".join(f"{process:{self.name_width}} | {part}" for part in read.text.splitlines()))
 
     def starting(self, process: str) -> None:
         self._starting[process] = Starting(self.clock())
@@ -81,8 +84,11 @@ class Console:
     def _draw(self) -> None:
         if not self._starting:
             return
-        parts = [f"{name} {self.clock() - one.since_s:.0f} s" for name, one in self._starting.items()]
-        text = "loading: " + ", ".join(parts)
+        text = ", ".join(self._progress(name, one) for name, one in self._starting.items())
         self.stream.write(text[: self.columns - 1])
         self.stream.flush()
         self._shows_status = True
+
+    def _progress(self, process: str, starting: Starting) -> str:
+        doing = f" ({starting.doing})" if starting.doing else ""
+        return f"{process} {self.clock() - starting.since_s:.0f} s{doing}"

@@ -8,6 +8,7 @@ from omni_runtime.local.backoff import BackOff
 from omni_runtime.local.console import Console
 from omni_runtime.local.errors import StartError
 from omni_runtime.local.health import wait_until_ready
+from omni_runtime.local.log_line import read_log_line
 from omni_runtime.local.plan import ProcessPlan
 from omni_runtime.local.process import describe_exit
 
@@ -116,7 +117,7 @@ class Keeper:
             return
 
     def _take_line(self, line: str) -> None:
-        self._last_line = line or self._last_line
+        self._last_line = read_log_line(line).message or self._last_line
         self._console.log(self.plan.name, line)
 
     @staticmethod

@@ -11,6 +11,8 @@ from omni_contract.resolve.resolved import ResolvedModel, ResolvedStage
 from omni_runtime.local.devices import DEVICE_KINDS, Machine
 
 FRONTEND = "frontend"
+LOG_JSON = "--log-json"
+"""Every process logs JSON; the console shortens it for people."""
 FRONTEND_START_S = 120
 FRONTEND_STOP_MARGIN_S = 5
 """Beyond the longest drain of a stage: the frontend answers what it has before the stages are told to stop."""
@@ -30,7 +32,6 @@ class Place:
     created: int
     """Unix seconds; what /v1/models reports."""
     api_keys: Path | None = None
-    log_json: bool = False
 
     @property
     def volumes_root(self) -> Path:
@@ -97,7 +98,7 @@ def _stage_process(stage: ResolvedStage, replica: int, place: Place, devices: Ma
     return ProcessPlan(
         name=name,
         module="omni_runtime.worker",
-        arguments=(*files, *where, *_log_arguments(place)),
+        arguments=(*files, *where, LOG_JSON),
         environment={**stage.device.env, **devices},
         health=address,
         start_timeout_s=stage.startup_timeout_s,
@@ -111,7 +112,7 @@ def _frontend_process(model: ResolvedModel, place: Place, table: Path) -> Proces
     return ProcessPlan(
         name=FRONTEND,
         module="omni_runtime.frontend",
-        arguments=("--stage-table", str(table), *where, *keys, *_log_arguments(place)),
+        arguments=("--stage-table", str(table), *where, *keys, LOG_JSON),
         environment={},
         health=f"http://{_url_host(place.host)}:{place.port}/readyz",
         start_timeout_s=FRONTEND_START_S + max(stage.startup_timeout_s for stage in model.stages),
@@ -144,10 +145,6 @@ def _visible_devices(vendor: Vendor, chosen: tuple[str, ...]) -> Mapping[str, st
 def _default_size(model: ResolvedModel) -> str:
     sampling = {name: value for stage in model.stages for name, value in stage.sampling.items()}
     return f"{sampling.get('width', 1024)}x{sampling.get('height', 1024)}"
-
-
-def _log_arguments(place: Place) -> tuple[str, ...]:
-    return ("--log-json",) if place.log_json else ()
 
 
 def _url_host(host: str) -> str:

@@ -45,7 +45,6 @@ def serve(settings: ServeSettings) -> int:
             volumes=volumes,
             created=settings.created,
             api_keys=settings.api_keys,
-            log_json=settings.log_json,
         )
         plan = local_plan(model, place)
         _write(plan)

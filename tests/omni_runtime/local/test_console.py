@@ -37,12 +37,12 @@ def test_a_terminal_has_one_living_line_below_the_others() -> None:
     shown.starting("denoiser")
     clock.now_s = 3
     shown.refresh()
-    shown.log("vae", "hello")
+    shown.log("denoiser", "reading")
     shown.ready("denoiser")
     assert stream.getvalue().split(CLEAR_LINE) == [
-        "loading: denoiser 0 s",
-        "loading: denoiser 3 s",
-        "vae      | hello\nloading: denoiser 3 s",
+        "denoiser 0 s",
+        "denoiser 3 s",
+        "denoiser | reading\ndenoiser 3 s (reading)",
         "denoiser   ready in 3.0 s\n",
     ]
 
