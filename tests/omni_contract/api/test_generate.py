@@ -6,11 +6,16 @@ import pytest
 from omni_contract.api.generate import CRD_FILE, PROTO_FILE, PROTO_ROOT, REFERENCE_FILE, generated, main
 
 
+@pytest.fixture(scope="module")
+def names(request: pytest.FixtureRequest) -> list[str]:
+    return list(generated(request.config.rootpath))
+
+
 @pytest.fixture
-def checkout(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+def checkout(tmp_path: Path, names: list[str], request: pytest.FixtureRequest) -> Path:
     """A copy of what the generator reads and writes."""
     root = request.config.rootpath
-    for name in generated(root):
+    for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(root / name, tmp_path / name)
     shutil.copy(root / PROTO_ROOT / PROTO_FILE, tmp_path / PROTO_ROOT / PROTO_FILE)
