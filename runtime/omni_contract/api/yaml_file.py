@@ -84,6 +84,12 @@ class _Loader(yaml.SafeLoader):
         self.depth -= 1
         return node
 
+    def fetch_flow_collection_start(self, token_class: type[yaml.Token]) -> None:
+        """The scanner reads all open brackets before the composer sees one, in time that grows with their square."""
+        if self.flow_level > MAX_DEPTH:
+            raise YamlError(TOO_DEEP, _position(self.get_mark()))
+        super().fetch_flow_collection_start(token_class)
+
 
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != TIMESTAMP]
