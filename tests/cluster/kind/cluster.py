@@ -20,7 +20,7 @@ from tests.cluster.recipes import CONTROL, NODE
 from tests.cluster.settings import Settings
 from tests.cluster.steps import Steps
 
-READY_TIMEOUT_S = 180
+READY_TIMEOUT_S = 300
 
 
 @dataclass(frozen=True)
