@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from omni_contract.wire.stage_table import StageTable
+from omni_runtime.orchestrator.connection import keep_attached
 from omni_runtime.orchestrator.discovery.protocol import Discovery, Topology
 from omni_runtime.orchestrator.graph import Plan, plan
 from omni_runtime.orchestrator.link import Link
@@ -90,6 +91,6 @@ class Membership:
             pool.links.pop(address).retire()
 
     async def _run_link(self, pool: StagePool, link: Link) -> None:
-        await link.run()
+        await keep_attached(link, self._settings)
         if pool.links.get(link.address) is link:
             del pool.links[link.address]

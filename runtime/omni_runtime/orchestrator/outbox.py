@@ -32,9 +32,10 @@ class Outbox:
         yield FrontendBatch(frontend_id=self._frontend_id)
         while True:
             await self._filled.wait()
-            yield self._take()
+            yield self.take()
 
-    def _take(self) -> FrontendBatch:
+    def take(self) -> FrontendBatch:
+        """What waits, as far as it fits into one message."""
         batch, size_bytes = FrontendBatch(), 0
         while self._waiting and size_bytes < self._batch_bytes:
             message = self._waiting.popleft()

@@ -76,10 +76,10 @@ class Session:
         self._events: deque[SessionEvent | Announced] = deque()
         self._arrived = asyncio.Event()
         self._error: OmniError | None = None
-        timeout_s = request.timeout_s if request.timeout_s is not None else context.request_timeout_s
+        self._timeout_s = request.timeout_s if request.timeout_s is not None else context.request_timeout_s
         loop = asyncio.get_running_loop()
-        self._deadline_s = loop.time() + timeout_s
-        self._timer = loop.call_at(self._deadline_s, self._expire, timeout_s)
+        self._deadline_s = loop.time() + self._timeout_s
+        self._timer = loop.call_at(self._deadline_s, self.expire)
 
     @property
     def is_over(self) -> bool:
@@ -302,9 +302,10 @@ class Session:
         self._emit(Completed(usage, replicas))
         self._end(SessionEventKind.COMPLETED, None)
 
-    def _expire(self, timeout_s: float) -> None:
+    def expire(self) -> None:
+        """Its time is up; called by a timer of its own."""
         unfinished = ", ".join(step.name for step in self._steps.values() if step.is_active)
-        text = f"the answer took more than {timeout_s:g} s; unfinished: {unfinished or 'reading the output'}"
+        text = f"the answer took more than {self._timeout_s:g} s; unfinished: {unfinished or 'reading the output'}"
         self._end(SessionEventKind.EXPIRED, OmniError(ErrorCode.DEADLINE_EXCEEDED, text))
 
     def _end(self, event: SessionEventKind, error: OmniError | None) -> None:
@@ -346,7 +347,7 @@ class Session:
         )
 
     def _may_be_consumed(self, consumer: str) -> bool:
-        return self._steps[consumer].state in (StageState.RUNNING, StageState.FINISHED)
+        return self._steps[consumer].state not in (StageState.WAITING, StageState.QUEUED)
 
     def _holds_what_is_needed(self, step: Step) -> bool:
         """True if a finished stage's payload is lost before its consumer was even sent to a worker."""

@@ -1,0 +1,96 @@
+"""The stream to one worker: describe, attach, read until it breaks, and again, while the worker is a member."""
+
+import asyncio
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from omni_contract.wire import stage_pb2 as wire
+from omni_contract.wire.names import HEALTH_READY
+from omni_contract.wire.stage_pb2_grpc import StageWorkerStub
+from omni_runtime.orchestrator.link import Link
+from omni_runtime.orchestrator.settings import OrchestratorSettings
+
+PING_TIMEOUT_MS = 2000
+
+
+class WrongWorkerError(Exception):
+    """Another stage's worker answers at the address."""
+
+
+async def keep_attached(link: Link, settings: OrchestratorSettings) -> None:
+    """Returns when the link is retired and its last stream has ended."""
+    delay_s = settings.reconnect_first_s
+    while not link.retired.is_set():
+        was_attached = await _attach_once(link, settings)
+        delay_s = settings.reconnect_first_s if was_attached else min(2 * delay_s, settings.reconnect_most_s)
+        await _wait_for(link.retired, delay_s)
+
+
+async def _attach_once(link: Link, settings: OrchestratorSettings) -> bool:
+    """True if there was a stream; it has ended when this returns."""
+    reason = "the worker closed the stream"
+    try:
+        async with (
+            grpc.aio.insecure_channel(link.address, _channel_options(settings)) as channel,
+            asyncio.timeout(None) as patience,
+        ):
+            link.end_stream = lambda: patience.reschedule(asyncio.get_running_loop().time())
+            await _attach(link, channel, settings.connect_timeout_s)
+    except grpc.aio.AioRpcError as exc:
+        reason = exc.details() or exc.code().name
+    except (WrongWorkerError, TimeoutError) as exc:
+        reason = str(exc) or "no longer needed"
+    except asyncio.CancelledError:
+        reason = "this frontend ends"
+        raise
+    finally:
+        was_attached = link.detached(reason)
+    return was_attached
+
+
+async def _attach(link: Link, channel: grpc.aio.Channel, timeout_s: float) -> None:
+    stub = StageWorkerStub(channel)
+    info = await _describe(stub, channel, timeout_s)
+    if info.stage != link.stage:
+        raise WrongWorkerError(f'{link.address} serves stage "{info.stage}", not "{link.stage}"')
+    link.attached(info)
+    async for batch in stub.Attach(link.outbox.batches()):
+        link.received(batch)
+
+
+async def _describe(stub: StageWorkerStub, channel: grpc.aio.Channel, timeout_s: float) -> wire.WorkerInfo:
+    info: wire.WorkerInfo = await stub.Describe(wire.DescribeRequest(), timeout=timeout_s)
+    if info.state == wire.WORKER_STATE_LOADING:
+        await _until_serving(channel)
+        info = await stub.Describe(wire.DescribeRequest(), timeout=timeout_s)
+    return info
+
+
+async def _until_serving(channel: grpc.aio.Channel) -> None:
+    """Waits as long as the worker loads; the watch ends with an error if the worker dies."""
+    request = health_pb2.HealthCheckRequest(service=HEALTH_READY)
+    async for reply in health_pb2_grpc.HealthStub(channel).Watch(request):
+        if reply.status == health_pb2.HealthCheckResponse.SERVING:
+            return
+
+
+async def _wait_for(event: asyncio.Event, most_s: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), most_s)
+    except TimeoutError:
+        return
+
+
+def _channel_options(settings: OrchestratorSettings) -> list[tuple[str, int]]:
+    return [
+        # A pool of its own for each try, so that gRPC's back-off does not add to ours.
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.keepalive_time_ms", int(settings.keepalive_s * 1000)),
+        ("grpc.keepalive_timeout_ms", PING_TIMEOUT_MS),
+        # Without this one, a process that hangs or a node that is gone is noticed after a minute.
+        ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.max_receive_message_length", 64 << 20),
+        ("grpc.enable_http_proxy", 0),
+    ]

@@ -1,0 +1,110 @@
+"""Which replica gets the work."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omni_runtime.orchestrator.graph import plan
+from omni_runtime.orchestrator.routing import ReplicaInfo, can_read, choose, preferred, viable
+from tests.support.stage_tables import chain
+
+
+@dataclass(frozen=True)
+class At:
+    """A replica as the choice sees it."""
+
+    address: str = "a"
+    busy: int = 0
+    max_in_flight: int = 4
+    service_s: float = 0.0
+    last_chosen: int = 0
+
+
+def info(stage: str, boot: str, inputs: Mapping[str, str] = {}, outputs: Mapping[str, str] = {}) -> ReplicaInfo:
+    return ReplicaInfo("unix:x", boot, boot, stage, "r1", 4, inputs, outputs)
+
+
+def test_the_replica_with_the_least_work_per_slot_is_chosen() -> None:
+    assert choose([At("full", busy=3), At("free", busy=1)]) == At("free", busy=1)
+    small, large = At("small", busy=1, max_in_flight=2), At("large", busy=2, max_in_flight=8)
+    assert choose([small, large]) == large
+
+
+def test_a_slow_replica_gets_less_work_than_a_fast_one() -> None:
+    slow, fast = At("slow", busy=1, service_s=4.0), At("fast", busy=3, service_s=1.0)
+    assert choose([slow, fast]) == fast
+
+
+def test_a_new_replica_counts_as_fast_as_the_others_on_average() -> None:
+    known, new = At("known", busy=1, service_s=2.0), At("new", busy=0)
+    assert choose([known, new]) == new
+
+
+def test_nobody_to_choose_from_is_none() -> None:
+    assert choose([]) is None
+
+
+def test_ties_go_round() -> None:
+    replicas = {name: At(name) for name in ("a", "b", "c")}
+    order = []
+    for turn in range(1, 7):
+        chosen = choose(list(replicas.values()))
+        assert chosen
+        order.append(chosen.address)
+        replicas[chosen.address] = replace(chosen, last_chosen=turn)
+    assert order == ["a", "b", "c", "a", "b", "c"]
+
+
+def test_a_replica_that_failed_is_taken_again_only_if_there_is_no_other() -> None:
+    assert preferred([At("a"), At("b")], frozenset({"a"})) == [At("b")]
+    assert preferred([At("a")], frozenset({"a"})) == [At("a")]
+
+
+def test_a_consumer_must_share_the_contract_of_each_edge() -> None:
+    consumer = info("b", "b1", inputs={"a->b": "h1"})
+    assert can_read(consumer, {"a->b": "h1"})
+    assert not can_read(consumer, {"a->b": "h2"})
+    assert not can_read(consumer, {"x->b": "h1"})
+
+
+def test_a_replica_whose_work_nobody_could_carry_on_gets_none() -> None:
+    """A mixed rollout: the old encoder has no old denoiser any more."""
+    two = plan(chain("a", "b"))
+    replicas = {
+        "a": [info("a", "old", outputs={"a->b": "h1"}), info("a", "new", outputs={"a->b": "h2"})],
+        "b": [info("b", "b-new", inputs={"a->b": "h2"})],
+    }
+    assert viable(two, replicas) == {"new", "b-new"}
+
+
+def test_what_ends_nowhere_is_not_viable_however_long_the_chain() -> None:
+    three = plan(chain("a", "b", "c"))
+    replicas = {
+        "a": [info("a", "a1", outputs={"a->b": "h"})],
+        "b": [info("b", "b1", inputs={"a->b": "h"}, outputs={"b->c": "h"})],
+    }
+    assert viable(three, replicas) == set()
+
+
+candidates = st.builds(At, busy=st.integers(0, 20), max_in_flight=st.integers(1, 8), last_chosen=st.integers(0, 100))
+
+
+@given(st.lists(candidates, min_size=1, max_size=6))
+def test_no_candidate_has_less_work_per_slot_than_the_chosen_one(all_of: list[At]) -> None:
+    chosen = choose(all_of)
+    assert chosen
+    assert all((chosen.busy + 1) / chosen.max_in_flight <= (one.busy + 1) / one.max_in_flight for one in all_of)
+
+
+@given(st.integers(1, 5), st.integers(1, 60))
+def test_equal_replicas_get_equal_shares(count: int, requests: int) -> None:
+    busy = {str(index): 0 for index in range(count)}
+    last = dict.fromkeys(busy, 0)
+    for turn in range(1, requests + 1):
+        chosen = choose([At(name, busy[name], 100, 1.0, last[name]) for name in busy])
+        assert chosen
+        busy[chosen.address] += 1
+        last[chosen.address] = turn
+    assert max(busy.values()) - min(busy.values()) <= 1
