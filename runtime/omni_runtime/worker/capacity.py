@@ -1,8 +1,7 @@
 """How many requests run at once in this worker, and how many may wait for their turn."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 
@@ -38,15 +37,14 @@ class Capacity:
         self._on_change()
         return Admission(self)
 
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Waits for a slot and holds it."""
-        async with self._slots:
-            self.running += 1
-            try:
-                yield
-            finally:
-                self.running -= 1
+    async def __aenter__(self) -> None:
+        """Waits for a slot and holds it for as long as the block runs."""
+        await self._slots.acquire()
+        self.running += 1
+
+    async def __aexit__(self, *_: object) -> None:
+        self.running -= 1
+        self._slots.release()
 
     async def wait_idle(self) -> None:
         """Returns once no request runs or waits."""

@@ -9,7 +9,7 @@ from typing import cast
 
 from omni_contract.wire.codec import CodecError, decode
 from omni_contract.wire.errors import ErrorCode, OmniError
-from omni_contract.wire.logs import log_fields
+from omni_contract.wire.logs import bind_log_fields, log_fields
 from omni_contract.wire.payload import Payload, Value
 from omni_contract.wire.stage_pb2 import Handle, Input, Start
 from omni_runtime.connectors.inline import decode_inline
@@ -74,13 +74,13 @@ class Job:
     async def _run(self, start: Start) -> None:
         started_s = time.monotonic()
         self._task = asyncio.current_task()
-        with log_fields(request_id=self.request_id):
-            outcome = await self._outcome(start)
-            self._task = None
-            if self._is_discarded or isinstance(outcome, OmniError):
-                await self.release()
-            self._admission.give_back()
-            self._end(outcome, started_s)
+        bind_log_fields(request_id=self.request_id)
+        outcome = await self._outcome(start)
+        self._task = None
+        if self._is_discarded or isinstance(outcome, OmniError):
+            await self.release()
+        self._admission.give_back()
+        self._end(outcome, started_s)
 
     async def _outcome(self, start: Start) -> StageUsage | OmniError:
         """What the terminal message will say. Only a session's end goes through as CancelledError."""
@@ -111,7 +111,7 @@ class Job:
         if self._remaining_s <= 0:
             raise too_late
         try:
-            async with asyncio.timeout(self._remaining_s) as deadline, self._stage.capacity.slot():
+            async with asyncio.timeout(self._remaining_s) as deadline, self._stage.capacity:
                 return await self._work(start)
         except TimeoutError:
             if deadline.expired():
@@ -158,11 +158,11 @@ class Job:
             end = self._stage.inputs.get(item.edge)
             if end is None or end.retain == "consumed":
                 await self._stage.connectors.release(item.handle)
-        self._count(item.edge, "in", item.handle.size_bytes)
+        self._stage.metrics.count_transfer(item.edge, "in", item.handle.size_bytes)
         return payload
 
     def _inline(self, item: Input) -> Payload:
-        self._count(item.edge, "in", len(item.inline))
+        self._stage.metrics.count_transfer(item.edge, "in", len(item.inline))
         return decode_inline(item.inline, item.edge, self.request_id)
 
     async def _output(self, event: StageOutput) -> None:
@@ -172,7 +172,7 @@ class Job:
         self.handles.append(handle)
         await self._outbox.room()
         self._outbox.add(messages.output(self.request_id, self.attempt, handle))
-        self._count(event.edge, "out", handle.size_bytes)
+        self._stage.metrics.count_transfer(event.edge, "out", handle.size_bytes)
 
     def _progress(self, event: StageProgress, turned_s: float) -> float:
         now_s = time.monotonic()
@@ -185,18 +185,15 @@ class Job:
         metrics, now_s = self._stage.metrics, time.monotonic()
         metrics.request_seconds.observe(now_s - started_s)
         if isinstance(outcome, StageUsage):
-            metrics.requests.labels("finished").inc()
+            metrics.count_outcome("finished")
             self._outbox.add(messages.finished(self.request_id, self.attempt, outcome))
             logger.info("request finished in %.3f s", now_s - started_s)
             return
-        metrics.requests.labels(outcome.code).inc()
+        metrics.count_outcome(outcome.code)
         if self._cancelled_at_s is not None:
             metrics.cancel_seconds.observe(now_s - self._cancelled_at_s)
         self._outbox.add(messages.failed(self.request_id, self.attempt, outcome))
         logger.info("request ended after %.3f s: %s: %s", now_s - started_s, outcome.code, outcome.message)
-
-    def _count(self, edge: str, direction: str, size_bytes: int) -> None:
-        self._stage.metrics.transfer_bytes.labels(edge, direction).inc(size_bytes)
 
     @property
     def _remaining_s(self) -> float:

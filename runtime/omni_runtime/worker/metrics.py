@@ -1,6 +1,8 @@
 """The worker's Prometheus metrics."""
 
 from collections.abc import Callable
+from functools import cache
+from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -15,7 +17,7 @@ class WorkerMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = Counter(
+        self._requests = Counter(
             names.WORKER_REQUESTS, "Requests ended, by outcome.", ["outcome"], registry=self.registry
         )
         self.request_seconds = self._histogram(
@@ -25,16 +27,30 @@ class WorkerMetrics:
         self.cancel_seconds = self._histogram(
             names.WORKER_CANCEL_SECONDS, "From a cancel's arrival until all is freed.", FAST_BUCKETS
         )
-        self.transfer_bytes = Counter(
+        self._transfer_bytes = Counter(
             names.WORKER_TRANSFER_BYTES,
             "Payload bytes put (out) and got (in), by edge.",
             ["edge", "direction"],
             registry=self.registry,
         )
 
+    @cache  # noqa: B019 - one set of metrics per process; looking up labels costs more than counting
+    def _outcome(self, outcome: str) -> Counter:
+        return self._requests.labels(outcome)
+
+    @cache  # noqa: B019
+    def _transfer(self, edge: str, direction: str) -> Counter:
+        return self._transfer_bytes.labels(edge, direction)
+
+    def count_outcome(self, outcome: str) -> None:
+        self._outcome(outcome).inc()
+
+    def count_transfer(self, edge: str, direction: Literal["in", "out"], size_bytes: int) -> None:
+        self._transfer(edge, direction).inc(size_bytes)
+
     def outcomes(self) -> dict[str, int]:
         """Requests ended so far, by outcome."""
-        samples = (sample for metric in self.requests.collect() for sample in metric.samples)
+        samples = (sample for metric in self._requests.collect() for sample in metric.samples)
         return {sample.labels["outcome"]: int(sample.value) for sample in samples if sample.name.endswith("_total")}
 
     def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:

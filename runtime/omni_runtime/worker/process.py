@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import gc
 import logging
 import os
 import secrets
@@ -118,6 +119,9 @@ async def _load(stage: Stage) -> bool:
         logger.error('stage "%s" cannot load: %s: %s', stage.file.stage, type(error).__name__, error)
         logger.debug("the cause", exc_info=True)
         return False
+    # What loading made lives as long as the process: the collector need not look through it during requests.
+    gc.collect()
+    gc.freeze()
     stage.become(State.READY)
     logger.info("ready")
     return True

@@ -101,7 +101,7 @@ class FrontendSession:
 
     def _refuse(self, message: FrontendMessage, error: OmniError) -> None:
         logger.info("request refused: %s", error.message, extra={"request_id": message.request_id})
-        self._stage.metrics.requests.labels(error.code).inc()
+        self._stage.metrics.count_outcome(error.code)
         self._outbox.add(messages.failed(message.request_id, message.attempt, error))
 
     def _cancel(self, message: FrontendMessage) -> None:

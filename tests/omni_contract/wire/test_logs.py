@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from omni_contract.wire.logs import JsonFormatter, TextFormatter, log_fields
+from omni_contract.wire.logs import JsonFormatter, TextFormatter, bind_log_fields, log_fields
 
 
 def record(message: str = "step %d", *args: object, **extra: object) -> logging.LogRecord:
@@ -83,3 +83,17 @@ async def test_two_tasks_do_not_see_each_others_fields():
         "of r-1 request_id=r-1",
         "of r-2 request_id=r-2",
     ]
+
+
+async def test_fields_bound_for_a_task_stay_with_it_and_its_children():
+    formatter = TextFormatter({})
+
+    async def child() -> str:
+        return formatter.format(record())
+
+    async def task() -> str:
+        bind_log_fields(request_id="r-1")
+        return await asyncio.create_task(child())
+
+    assert "request_id=r-1" in await asyncio.create_task(task())
+    assert "request_id" not in formatter.format(record())

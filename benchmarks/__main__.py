@@ -1,0 +1,17 @@
+"""Runs every benchmark that needs no cluster, one after the other: `python -m benchmarks`."""
+
+import subprocess
+import sys
+
+BENCHMARKS = ("hop", "image")
+
+
+def main() -> int:
+    failed = [name for name in BENCHMARKS if subprocess.run([sys.executable, "-m", f"benchmarks.{name}"]).returncode]
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
