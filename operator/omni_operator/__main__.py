@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import logging
 import socket
 import sys
 from collections.abc import Sequence
@@ -16,8 +15,6 @@ from omni_operator.handlers.process import run_frame
 from omni_operator.kube.connection import connect
 from omni_operator.logs import configure_logs
 from omni_operator.settings import Settings, load_settings
-
-logger = logging.getLogger(__name__)
 
 OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
@@ -39,8 +36,7 @@ async def operate(settings: Settings, identity: Identity) -> int:
     status = 0
     try:
         await _run(settings, identity)
-    except* LeaseLost as lost:
-        logger.error("%s; ending, so that only the new leader acts", lost.exceptions[0])
+    except* LeaseLost:
         status = 1
     return status
 
@@ -50,7 +46,7 @@ async def _run(settings: Settings, identity: Identity) -> None:
         controller = Controller(kube, settings, identity)
         async with asyncio.TaskGroup() as tasks:
             control = tasks.create_task(controller.run(), name="controller")
-            await run_frame(controller)
+            await run_frame(controller, control)
             control.cancel()
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from omni_operator import labels
-from omni_operator.errors import ApiError
+from omni_operator.errors import ApiError, LeaseLost
 from omni_operator.kube.api import KubeApi, Scope
 from omni_operator.kube.informer import Informer
-from omni_operator.kube.lease import Election
+from omni_operator.kube.lease import Election, FencedWriter
 from omni_operator.kube.queue import WorkQueue
 from omni_operator.kube.store import Store
 from omni_operator.metrics import RECONCILE_SECONDS, RECONCILES
@@ -48,8 +48,8 @@ class Controller:
 
     def __post_init__(self) -> None:
         self.store = Store(self.queue.wake)
-        self.reconciler = Reconciler(self.kube, self.store, self.settings, _now)
         self.election = Election(self.kube, self.identity.namespace, self.identity.name, self.settings.lease)
+        self.reconciler = Reconciler(FencedWriter(self.kube, self.election), self.store, self.settings, _now)
 
     async def run(self) -> None:
         """Until cancelled, or LeaseLost. A standby only watches, so that it may lead without a pause."""
@@ -84,6 +84,8 @@ class Controller:
             RECONCILES.labels("retry").inc()
             logger.warning("model %s: %s", key, problem or "the pass took too long")
             self.queue.failed(key, getattr(problem, "retry_after_s", None) or 0.0)
+        except LeaseLost:
+            raise
         except Exception:
             RECONCILES.labels("error").inc()
             logger.exception("model %s: the pass failed; the other models go on", key)

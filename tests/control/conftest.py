@@ -23,9 +23,27 @@ def installation(control_plane: ControlPlane, helm: Path) -> Installation:
     return Installation.of(control_plane, Helm(helm))
 
 
+@pytest.fixture(scope="session")
+def shared_operator(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    """Not necessarily running: tests with operators of their own end it, tests without start it again."""
+    operator = installation.operator(tmp_path_factory.mktemp("operator"))
+    yield operator
+    operator.stop()
+
+
 @pytest.fixture
-def make_operator(installation: Installation, tmp_path: Path) -> Iterator[MakeOperator]:
-    """Operators that are not started; whatever runs at the end of the test is ended, and its log shown on failure."""
+def operator(shared_operator: Operator) -> Iterator[Operator]:
+    """One operator that runs, the same for many tests; its log is shown if the test fails."""
+    shared_operator.start()
+    begin = len(shared_operator.log)
+    yield shared_operator
+    print(f"---- log of the operator\n{shared_operator.log[begin:][-4000:]}")
+
+
+@pytest.fixture
+def make_operator(installation: Installation, shared_operator: Operator, tmp_path: Path) -> Iterator[MakeOperator]:
+    """Operators of the test's own, not started yet; whatever still runs at its end is ended."""
+    shared_operator.stop()
     with ExitStack() as operators:
 
         def make(identity: str = "operator-0", **changes: Any) -> Operator:
@@ -35,11 +53,6 @@ def make_operator(installation: Installation, tmp_path: Path) -> Iterator[MakeOp
             return operator
 
         yield make
-
-
-@pytest.fixture
-def operator(make_operator: MakeOperator) -> Operator:
-    return make_operator().start()
 
 
 @pytest.fixture

@@ -96,8 +96,11 @@ def test_scaling_a_stage_adds_a_replica_and_restarts_nothing(toy: World) -> None
 @pytest.mark.case("operator:D09")
 @pytest.mark.case("operator:D12")
 @pytest.mark.case("operator:D13")
-def test_an_upgraded_operator_restarts_nothing(toy: World, operator: Operator, make_operator: MakeOperator) -> None:
-    before, children = toy.pod_ages("toy"), toy.all_children("toy")
+def test_an_upgraded_operator_restarts_nothing(a_world: World, make_operator: MakeOperator) -> None:
+    operator = make_operator().start()
+    a_world.create("toy", a_spec())
+    a_world.wait_ready("toy")
+    before, children = a_world.pod_ages("toy"), a_world.all_children("toy")
     operator.stop()
     accelerators = operator.settings["accelerators"]
     profiles = {name: {**profile, "image": "runtime:2"} for name, profile in accelerators["profiles"].items()}
@@ -107,15 +110,15 @@ def test_an_upgraded_operator_restarts_nothing(toy: World, operator: Operator, m
         frontend={**operator.settings["frontend"], "image": "frontend:2", "env": {"NEW": "1"}},
     )
     upgraded.start()
-    toy.edit("toy", denoiser_with(sampling={"steps": 5}))
+    a_world.edit("toy", denoiser_with(sampling={"steps": 5}))
     eventually(
         "the new operator has seen the edit",
-        lambda: '"steps":5' in toy.children("configmaps", "toy")["toy-stage-table"]["data"]["stage-table.json"],
+        lambda: '"steps":5' in a_world.children("configmaps", "toy")["toy-stage-table"]["data"]["stage-table.json"],
     )
-    assert settled(toy) == before
-    assert toy.all_children("toy") == children
+    assert settled(a_world) == before
+    assert a_world.all_children("toy") == children
 
-    toy.edit(
+    a_world.edit(
         "toy",
         lambda model: model["metadata"].setdefault("annotations", {}).update({"serving.omnimodel.dev/refresh": "1"}),
     )
@@ -123,7 +126,7 @@ def test_an_upgraded_operator_restarts_nothing(toy: World, operator: Operator, m
         "a refresh brings the new images",
         lambda: all(
             one["spec"]["template"]["spec"]["containers"][0]["image"].endswith(":2")
-            for one in toy.children("deployments", "toy").values()
+            for one in a_world.children("deployments", "toy").values()
         ),
     )
 

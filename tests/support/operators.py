@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,6 @@ class Operator:
     identity: str
     settings: dict[str, Any]
     kubeconfig: Path
-    _starts: int = field(default=0, init=False)
 
     @property
     def process(self) -> Background:
@@ -110,3 +110,14 @@ class Operator:
 
     def kill(self) -> None:
         self.process.kill()
+
+    def freeze(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        identity = self.process.identity
+        assert identity is not None, f"{self.identity} does not run:\n{self.log}"
+        os.kill(identity.pid, number)

@@ -1,5 +1,6 @@
 """The life of the process: kopf's settings, credentials, probes, and its run beside the controller."""
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -53,15 +54,19 @@ async def controller_health(memo: kopf.Memo, **_: Any) -> dict[str, object]:
 
 
 @kopf.on.cleanup()
-async def say_goodbye(**_: Any) -> None:
-    logger.info("stopping; the lease is given back and the models go on without us")
+async def stop_controlling(memo: kopf.Memo, **_: Any) -> None:
+    """Before kopf ends: it would wait seconds for tasks that it does not know, and the lease would wait with them."""
+    control: asyncio.Task[None] = memo.control
+    control.cancel()
+    await asyncio.wait([control])
+    logger.info("stopped; the models go on without us")
 
 
-async def run_frame(controller: Controller) -> None:
-    """Returns after SIGTERM or SIGINT, of which kopf takes care."""
+async def run_frame(controller: Controller, control: asyncio.Task[None]) -> None:
+    """Returns after SIGTERM or SIGINT, of which kopf takes care. `control` is the running controller."""
     settings = controller.settings
     await kopf.operator(
-        memo=kopf.Memo(controller=controller),
+        memo=kopf.Memo(controller=controller, control=control),
         standalone=True,
         clusterwide=not settings.watch_namespaces,
         namespaces=settings.watch_namespaces,

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from omni_operator.errors import ApiError, Conflict, LeaseLost, NotFound
+from omni_operator.kube.api import Writer
 from omni_operator.metrics import IS_LEADER
 from omni_operator.objects import LEASE, Kind, Manifest
 from omni_operator.settings import LeaseSettings
@@ -39,29 +40,32 @@ class Election:
     _seen_version: str = field(default="", init=False)
     _seen_at: float = field(default=0.0, init=False)
     _held: Manifest | None = field(default=None, init=False)
+    _deadline: float = field(default=float("-inf"), init=False)
 
     async def acquire(self) -> None:
         """Returns once this process leads."""
-        while True:
-            if await self._try_acquire():
-                break
-            await asyncio.sleep(self.settings.retry_seconds)
+        logger.info("%s waits for the lease %s", self.identity, self.settings.name)
+        while not await self._try_acquire():
+            await self._wait()
         IS_LEADER.set(1)
         logger.info("%s leads", self.identity)
 
     async def hold(self) -> None:
         """Renews for ever. Raises LeaseLost when another may lead: the caller must end all work at once."""
-        deadline = self._deadline()
         while True:
-            await asyncio.sleep(self.settings.retry_seconds)
+            await self._wait()
             try:
-                async with asyncio.timeout(max(deadline - self.clock(), 0)):
-                    self._held = await self.api.replace(self._renewed(self._required()))
-                deadline = self._deadline()
+                async with asyncio.timeout(max(self._deadline - self.clock(), 0)):
+                    await self._hold(self._renewed(self._required()))
             except (ApiError, TimeoutError) as problem:
-                if isinstance(problem, Conflict) or self.clock() + self.settings.retry_seconds >= deadline:
+                if isinstance(problem, Conflict) or self.clock() + self.settings.retry_seconds >= self._deadline:
                     raise self._lost(f"it could not be renewed: {problem or 'no answer in time'}") from problem
                 logger.warning("lease %s not renewed yet: %s", self.settings.name, problem)
+
+    def require(self) -> None:
+        """Raises LeaseLost if another may lead by now, as after a process was frozen for a while."""
+        if self.clock() >= self._deadline:
+            raise self._lost("its deadline has passed")
 
     async def release(self) -> None:
         """Gives the lease back, so that the next leader need not wait for it to run out."""
@@ -73,7 +77,7 @@ class Election:
             await self.api.replace({**self._held, "spec": spec})
         except ApiError as problem:
             logger.warning("lease %s not given back, it will run out: %s", self.settings.name, problem)
-        self._held = None
+        self._held, self._deadline = None, float("-inf")
 
     async def _try_acquire(self) -> bool:
         try:
@@ -95,19 +99,28 @@ class Election:
     async def _take(self, lease: Manifest | None) -> bool:
         """Whether nobody else was faster."""
         try:
-            self._held = await (self.api.create(self._new()) if lease is None else self.api.replace(self._taken(lease)))
+            await self._hold(self._new() if lease is None else self._taken(lease))
         except ApiError as problem:
             logger.info("lease %s not taken: %s", self.settings.name, problem)
             return False
         return True
 
-    def _deadline(self) -> float:
-        return self.clock() + self.settings.renew_deadline_seconds
+    async def _hold(self, lease: Manifest) -> None:
+        """Writes the lease; it is ours for a while from before the call, since the answer may have been slow."""
+        asked_at = self.clock()
+        is_new = "resourceVersion" not in lease["metadata"]
+        self._held = await (self.api.create(lease) if is_new else self.api.replace(lease))
+        self._deadline = asked_at + self.settings.renew_deadline_seconds
+
+    async def _wait(self) -> None:
+        await asyncio.sleep(self.settings.retry_seconds)
 
     def _lost(self, reason: str) -> LeaseLost:
-        self._held = None
+        self._held, self._deadline = None, float("-inf")
         IS_LEADER.set(0)
-        return LeaseLost(self.settings.name, reason)
+        lost = LeaseLost(self.settings.name, reason)
+        logger.error("%s; this process ends", lost)
+        return lost
 
     def _required(self) -> Manifest:
         if self._held is None:
@@ -126,6 +139,25 @@ class Election:
     def _renewed(self, lease: Manifest) -> Manifest:
         spec = {"renewTime": _now(), "leaseDurationSeconds": self.settings.duration_seconds}
         return {**lease, "spec": {**lease["spec"], **spec}}
+
+
+@dataclass(frozen=True)
+class FencedWriter:
+    """Writes only while this process surely leads."""
+
+    writer: Writer
+    election: Election
+
+    async def read(self, kind: Kind, namespace: str, name: str) -> Manifest:
+        return await self.writer.read(kind, namespace, name)
+
+    async def apply(self, manifest: Manifest, subresource: str = "") -> Manifest:
+        self.election.require()
+        return await self.writer.apply(manifest, subresource)
+
+    async def delete(self, manifest: Manifest) -> None:
+        self.election.require()
+        await self.writer.delete(manifest)
 
 
 def _now() -> str:

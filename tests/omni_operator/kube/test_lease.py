@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from omni_operator.errors import Conflict, LeaseLost, NotFound, Unavailable
-from omni_operator.kube.lease import Election
+from omni_operator.kube.lease import Election, FencedWriter
 from omni_operator.objects import Kind, Manifest
 from omni_operator.settings import LeaseSettings
+from tests.support.fake_kube import FakeKube
+from tests.support.operator_models import a_model
 
 SETTINGS = LeaseSettings(duration_seconds=15, renew_deadline_seconds=10, retry_seconds=0.001)
 
@@ -157,3 +159,18 @@ async def test_an_api_server_that_is_away_is_waited_for(candidates: Candidates) 
     assert not await acquired(election)
     candidates.server.is_away = False
     assert await acquired(election)
+
+
+@pytest.mark.case("operator:M05")
+async def test_a_process_that_was_frozen_writes_nothing_when_it_thaws(candidates: Candidates) -> None:
+    election, kube = candidates.named("a"), FakeKube()
+    writer = FencedWriter(kube, election)
+    await election.acquire()
+    model = kube.put(a_model())
+    await writer.apply(model)
+    candidates.clock.now += SETTINGS.renew_deadline_seconds
+    with pytest.raises(LeaseLost):
+        await writer.apply(model)
+    with pytest.raises(LeaseLost):
+        await writer.delete(model)
+    assert [call.name for call in kube.writes()] == ["toy"]

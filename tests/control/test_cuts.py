@@ -1,0 +1,102 @@
+"""The operator is killed after each of its writes in turn; the next one brings the model to where it should be."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.control.conftest import MakeOperator
+from tests.support.fault_proxy import Call, FaultProxy, fault_proxy
+from tests.support.operator_models import a_spec, a_stage
+from tests.support.operator_world import Object, World, eventually
+from tests.support.operators import Installation, Operator
+
+pytestmark = pytest.mark.control
+
+HASH = re.compile("-[0-9a-f]{10}$")
+
+
+@pytest.fixture
+def proxy(installation: Installation) -> Iterator[FaultProxy]:
+    with fault_proxy(installation.plane) as made:
+        yield made
+
+
+@pytest.fixture
+def mortal(make_operator: MakeOperator, proxy: FaultProxy, tmp_path: Path) -> Operator:
+    """An operator whose every call passes the proxy."""
+    operator = make_operator("mortal")
+    operator.kubeconfig = proxy.kubeconfig(tmp_path / "proxied.kubeconfig", of=operator.kubeconfig)
+    return operator.start()
+
+
+def two_stages() -> Object:
+    return a_spec(a_stage("first"), a_stage("last"))
+
+
+def change(model: Object) -> None:
+    """Another first stage, other sampling, and no last stage."""
+    stage = a_stage("first", maxBatchSize=4, sampling={"steps": 2}, output={"modality": "image"})
+    model["spec"] |= {"stages": [stage], "edges": []}
+
+
+def shape(world: World, model: str) -> set[str]:
+    """The children without what is particular to one model: its name, and hashes of content."""
+    return {HASH.sub("", name.replace(model, "MODEL")) for name in world.all_children(model)}
+
+
+def is_settled(world: World, model: str, expected: set[str]) -> bool:
+    return world.condition(model, "Ready") == "True" and shape(world, model) == expected
+
+
+def cut_short(proxy: FaultProxy, operator: Operator, act: Callable[[], object], after_write: int) -> bool:
+    """Whether the operator was killed when the server had answered the given write, but the operator had not heard."""
+    left = iter(range(after_write))
+
+    def kill(call: Call) -> None:
+        if call.is_write and next(left, None) is None:
+            operator.kill()
+
+    proxy.after = kill
+    act()
+    try:
+        eventually("the operator is killed", lambda: not operator.process.is_running, patience_s=10)
+    except AssertionError:
+        return False
+    finally:
+        proxy.after = lambda call: None
+    operator.start()
+    return True
+
+
+@pytest.mark.case("operator:A18")
+@pytest.mark.case("operator:A17")
+def test_create_update_and_delete_converge_from_every_cut(a_world: World, proxy: FaultProxy, mortal: Operator) -> None:
+    a_world.create("uncut", two_stages())
+    a_world.wait_ready("uncut")
+    creates, made = len(proxy.writes()), shape(a_world, "uncut")
+    a_world.edit("uncut", change)
+    eventually("the last stage is gone", lambda: not [one for one in a_world.all_children("uncut") if "-last" in one])
+    a_world.wait_ready("uncut")
+    updates, changed = len(proxy.writes()) - creates, shape(a_world, "uncut")
+    assert creates >= 14
+    assert updates >= 6
+
+    cuts = 0
+    for cut in range(creates):
+        name = f"m{cut}x"
+        cuts += cut_short(proxy, mortal, lambda name=name: a_world.create(name, two_stages()), cut)  # type: ignore[misc]
+        eventually(f"{name} is as made without a cut", lambda name=name: is_settled(a_world, name, made))  # type: ignore[misc]
+        if cut < updates:
+            cuts += cut_short(proxy, mortal, lambda name=name: a_world.edit(name, change), cut)  # type: ignore[misc]
+            eventually(f"{name} is as changed", lambda name=name: is_settled(a_world, name, changed))  # type: ignore[misc]
+    assert cuts >= creates + updates - 6, "only writes of the status may fall together"
+
+    before = len(proxy.writes())
+    for name in ("uncut", *(f"m{cut}x" for cut in range(creates))):
+        a_world.delete(name)
+        eventually(f"nothing of {name} is left", lambda name=name: not a_world.all_children(name))  # type: ignore[misc]
+    assert proxy.writes()[before:] == [], (
+        "deleting is the garbage collector's: the operator has no call to be cut after"
+    )

@@ -1,0 +1,74 @@
+"""Two operators, of which one acts."""
+
+import time
+
+import pytest
+
+from tests.control.conftest import MakeOperator
+from tests.support.helm import NAMESPACE, RELEASE
+from tests.support.operator_models import a_spec
+from tests.support.operator_world import World, eventually
+from tests.support.operators import Operator
+
+pytestmark = pytest.mark.control
+
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{RELEASE}"
+HANDOVER_S = 5.0
+
+
+def holder(world: World) -> str:
+    name: str = world.plane.rest.get(LEASE)["spec"].get("holderIdentity", "")
+    return name
+
+
+def leads(operator: Operator) -> bool:
+    return f"{operator.identity} leads" in operator.log
+
+
+@pytest.fixture
+def pair(make_operator: MakeOperator) -> tuple[Operator, Operator]:
+    """The first leads, the second waits."""
+    first, second = make_operator("first"), make_operator("second")
+    first.start()
+    eventually("the first leads", lambda: leads(first))
+    second.start()
+    eventually("the second is ready to lead", lambda: "waits" in second.log)
+    return first, second
+
+
+def test_only_one_of_two_acts(a_world: World, pair: tuple[Operator, Operator]) -> None:
+    a_world.create("toy", a_spec())
+    a_world.wait_ready("toy")
+    assert holder(a_world) == "first"
+    assert not leads(pair[1])
+
+
+def test_a_leader_that_is_asked_to_end_gives_the_lease_back(a_world: World, pair: tuple[Operator, Operator]) -> None:
+    first, second = pair
+    begin = time.monotonic()
+    first.stop()
+    eventually("the second leads", lambda: leads(second))
+    assert time.monotonic() - begin < HANDOVER_S
+    a_world.create("toy", a_spec())
+    a_world.wait_ready("toy")
+
+
+@pytest.mark.case("operator:M05")
+def test_a_leader_that_freezes_is_replaced_and_does_not_come_back(
+    a_world: World, pair: tuple[Operator, Operator]
+) -> None:
+    first, second = pair
+    first.freeze()
+    eventually("the second leads", lambda: leads(second))
+    first.thaw()
+    eventually("the first has ended", lambda: not first.process.is_running)
+    assert "is lost" in first.log
+    assert holder(a_world) == "second"
+
+
+def test_a_leader_that_is_killed_is_replaced(a_world: World, pair: tuple[Operator, Operator]) -> None:
+    first, second = pair
+    first.kill()
+    eventually("the second leads", lambda: leads(second))
+    a_world.create("toy", a_spec())
+    a_world.wait_ready("toy")
