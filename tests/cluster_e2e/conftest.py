@@ -1,0 +1,82 @@
+"""The chart on the shared kind cluster, and two models: the tiny painter, and a chain of fake stages for faults."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from images.build import Image
+from omni_runtime.local.tiny_demo import make_checkpoint
+from tests.cluster.kind.cluster import KindCluster
+from tests.cluster_e2e import models
+from tests.cluster_e2e.installation import Installation
+from tests.support.helm import Helm
+
+HERE = Path(__file__).parent
+NAMESPACE = "e2e"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.cluster)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A kind cluster with the operator in it."""
+
+    kind: KindCluster
+    installation: Installation
+    images: list[Image]
+    namespace: str = NAMESPACE
+
+    @property
+    def runtime_image(self) -> str:
+        return next(image.reference for image in self.images if image.name == "runtime-cpu")
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.kind.settings.models / "qwen-image"
+
+    def kubectl(self, *words: str, stdin: str | None = None) -> str:
+        """In the namespace of the tests."""
+        return self.kind.kubectl("-n", self.namespace, *words, stdin=stdin)
+
+    def apply(self, manifest: models.Manifest) -> None:
+        models.apply(self.kind, self.namespace, manifest)
+
+    def get(self, *what: str) -> models.Manifest:
+        return models.get(self.kind, self.namespace, *what)
+
+    def pods(self, model: str, component: str = "") -> list[models.Manifest]:
+        return models.pods(self.kind, self.namespace, model, component)
+
+    def wait_ready(self, name: str) -> None:
+        models.wait_ready(self.kind, self.namespace, name)
+
+    def delete(self, name: str) -> None:
+        self.kubectl("delete", "omnimodel", name, "--ignore-not-found", "--cascade=foreground", "--timeout=120s")
+
+
+@pytest.fixture(scope="session")
+def cluster(kind_cluster: KindCluster, helm: Path) -> Cluster:
+    make_checkpoint(kind_cluster.settings.models / "qwen-image")
+    installation = Installation(kind_cluster, Helm(helm, kind_cluster.kubeconfig))
+    images = installation.images()
+    installation.load(images)
+    installation.install(images)
+    kind_cluster.make_volumes(NAMESPACE)
+    return Cluster(kind_cluster, installation, images)
+
+
+@pytest.fixture(scope="session")
+def painter(cluster: Cluster) -> Iterator[str]:
+    """The example, Ready."""
+    model = models.example()
+    cluster.apply(model)
+    name: str = model["metadata"]["name"]
+    cluster.wait_ready(name)
+    yield name
+    cluster.delete(name)
