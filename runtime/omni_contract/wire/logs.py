@@ -42,10 +42,9 @@ def configure_logging(as_json: bool = False, level: int = logging.INFO, **fields
 
 
 def _skip_unused_record_fields() -> None:
-    """Threads, processes, tasks and source lines are not in our format; finding them out is most of a line's cost."""
+    """Threads, processes and source lines are not in our format; finding them out is most of a line's cost."""
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    logging.logAsyncioTasks = False
-    logging._srcfile = None  # type: ignore[attr-defined]  # the switch that the logging HOWTO names
+    logging._srcfile = None  # the switch that the logging HOWTO names
 
 
 def fields_of(record: logging.LogRecord, process_fields: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,146 @@
+"""What one process holds for others: within its limit, until release or deadline."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omni_contract.wire.codec import EncodedPayload, encode
+from omni_runtime.connectors.budget import PayloadGoneError, StoreFullError
+from omni_runtime.connectors.store import PayloadStore
+from omni_runtime.connectors.stream import BUFFER_CHUNKS
+
+LONG_S = 60.0
+
+
+def payload(size_bytes: int = 100) -> EncodedPayload:
+    return encode({"data": bytes(size_bytes)})
+
+
+async def test_a_payload_is_held_until_it_is_dropped():
+    store, held = PayloadStore(10_000), payload()
+    key = store.hold(held, LONG_S)
+    assert store.object(key) is held and (len(store), store.size_bytes) == (1, held.size_bytes)
+    store.drop(key)
+    store.drop(key)
+    assert (len(store), store.size_bytes) == (0, 0)
+    with pytest.raises(PayloadGoneError, match="not held here"):
+        store.object(key)
+
+
+async def test_a_payload_is_gone_after_its_deadline():
+    store = PayloadStore(10_000)
+    store.hold(payload(), 0.01)
+    await asyncio.wait_for(store.wait_empty(), 5)
+    assert store.size_bytes == 0
+
+
+async def test_what_does_not_fit_is_refused_and_takes_nothing():
+    store = PayloadStore(payload().size_bytes)
+    store.hold(payload(), LONG_S)
+    with pytest.raises(StoreFullError, match="no room for"):
+        store.hold(payload(), LONG_S)
+    assert len(store) == 1
+
+
+async def test_an_object_is_no_stream_and_a_stream_no_object():
+    store = PayloadStore(10_000)
+    with pytest.raises(PayloadGoneError):
+        store.stream(store.hold(payload(), LONG_S))
+    with pytest.raises(PayloadGoneError):
+        store.object(store.open_stream(LONG_S))
+
+
+async def test_an_empty_store_is_empty_at_once_and_again_after_it_was_not():
+    store = PayloadStore(10_000)
+    await asyncio.wait_for(store.wait_empty(), 5)
+    key = store.hold(payload(), LONG_S)
+    waiting = asyncio.create_task(store.wait_empty())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    store.drop(key)
+    await asyncio.wait_for(waiting, 5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4_000), st.booleans()), max_size=40))
+def test_the_bytes_in_use_are_always_those_of_what_is_held(steps: list[tuple[int, bool]]):
+    async def play() -> None:
+        store, held = PayloadStore(20_000), dict[str, int]()
+        for size_bytes, is_drop in steps:
+            if is_drop and held:
+                key, _ = held.popitem()
+                store.drop(key)
+            else:
+                try:
+                    held[store.hold(payload(size_bytes), LONG_S)] = payload(size_bytes).size_bytes
+                except StoreFullError:
+                    assert sum(held.values()) + payload(size_bytes).size_bytes > 20_000
+            assert (len(store), store.size_bytes) == (len(held), sum(held.values()))
+        store.close()
+        assert (len(store), store.size_bytes) == (0, 0)
+
+    asyncio.run(play())
+
+
+async def test_a_stream_makes_its_producer_wait_when_the_buffer_is_full():
+    store = PayloadStore(10**6)
+    stream = store.stream(store.open_stream(LONG_S))
+    for _ in range(BUFFER_CHUNKS):
+        await asyncio.wait_for(stream.append(payload()), 5)
+    blocked = asyncio.create_task(stream.append(payload(7)))
+    await asyncio.sleep(0)
+    assert not blocked.done() and store.size_bytes == BUFFER_CHUNKS * payload().size_bytes
+    reader = stream.read(0)
+    await anext(reader)
+    assert not blocked.done()
+    await anext(reader)
+    await asyncio.wait_for(blocked, 5)
+
+
+async def test_a_chunk_larger_than_the_whole_buffer_still_passes():
+    store = PayloadStore(2**30)
+    stream = store.stream(store.open_stream(LONG_S))
+    await asyncio.wait_for(stream.append(payload(65 * 2**20)), 5)
+    assert (await anext(stream.read(0))).size_bytes > 64 * 2**20
+
+
+async def test_a_chunk_that_was_delivered_and_freed_cannot_be_read_again():
+    store = PayloadStore(10_000)
+    stream = store.stream(store.open_stream(LONG_S))
+    for _ in range(3):
+        await stream.append(payload())
+    reader = stream.read(0)
+    await anext(reader)
+    await anext(reader)
+    with pytest.raises(PayloadGoneError, match="chunk 0 was delivered and freed"):
+        await anext(stream.read(0))
+    assert (await anext(stream.read(1))).size_bytes == payload().size_bytes
+
+
+async def test_dropping_a_stream_wakes_its_producer_and_its_reader():
+    store = PayloadStore(10**6)
+    key = store.open_stream(LONG_S)
+    stream = store.stream(key)
+    reading = asyncio.create_task(anext(stream.read(0)))
+    await asyncio.sleep(0)
+    store.drop(key)
+    with pytest.raises(PayloadGoneError, match="released or its deadline"):
+        await reading
+    with pytest.raises(PayloadGoneError):
+        await stream.append(payload())
+    assert (len(store), store.size_bytes) == (0, 0)
+
+
+async def test_a_stream_dropped_while_a_chunk_is_being_read_keeps_the_account_right():
+    store = PayloadStore(10**6)
+    key = store.open_stream(LONG_S)
+    stream = store.stream(key)
+    await stream.append(payload())
+    reader = stream.read(0)
+    await anext(reader)
+    store.drop(key)
+    with pytest.raises(PayloadGoneError):
+        await anext(reader)
+    assert store.size_bytes == 0

@@ -1,0 +1,112 @@
+"""The fake engine: deterministic, and each behavior does what its name says."""
+
+import asyncio
+import os
+from typing import Any
+
+import pytest
+
+from omni_contract.api.v1alpha1 import FakeEngine as FakeSettings
+from omni_contract.wire.errors import OmniError
+from omni_contract.wire.payload import Array, Payload
+from omni_runtime.engines.fake import FakeEngine, create
+from omni_runtime.engines.protocol import EngineDiedError, StageEvent, StageOutput, StageProgress, StageRequest
+from omni_runtime.engines.registry import create_engine
+from tests.omni_runtime.worker.stage_files import image_output, stage_file
+
+
+def engine(makes_image: bool = False, **settings: Any) -> FakeEngine:
+    return FakeEngine("denoiser", FakeSettings(**settings), makes_image)
+
+
+def request(
+    inputs: dict[str, Payload] | None = None, outputs: tuple[str, ...] = ("",), **parameters: Any
+) -> StageRequest:
+    return StageRequest("r-1", inputs or {"": {"prompt": "a fox"}}, parameters, outputs)
+
+
+async def events_of(fake: FakeEngine, asked: StageRequest) -> list[StageEvent]:
+    return [event async for event in fake.run(asked)]
+
+
+async def output_of(fake: FakeEngine, asked: StageRequest) -> Payload:
+    [output] = [event for event in await events_of(fake, asked) if isinstance(event, StageOutput)]
+    return output.payload
+
+
+async def test_echo_gives_back_its_inputs_and_adds_itself_to_the_trail():
+    assert await output_of(engine(), request({"a->b": {"x": 1, "trail": ["a"]}})) == {
+        "x": 1,
+        "trail": ["a", "denoiser"],
+    }
+
+
+async def test_a_fan_in_joins_the_trails_in_the_order_of_the_edges():
+    joined = await output_of(engine(), request({"c->d": {"trail": ["a", "c"]}, "b->d": {"trail": ["a", "b"]}}))
+    assert joined["trail"] == ["a", "b", "a", "c", "denoiser"]
+
+
+async def test_each_edge_asked_for_gets_an_output():
+    outputs = [e.edge for e in await events_of(engine(), request(outputs=("x->y", ""))) if isinstance(e, StageOutput)]
+    assert outputs == ["x->y", ""]
+
+
+async def test_an_image_has_the_size_asked_for_and_the_color_of_its_seed():
+    fake = engine(makes_image=True)
+    images = [(await output_of(fake, request(width=5, height=3, seed=seed)))["image"] for seed in (1, 1, 2)]
+    assert all(isinstance(image, Array) and image.shape == (3, 5, 3) for image in images)
+    assert images[0] == images[1] != images[2]
+
+
+@pytest.mark.parametrize("width", [0, -1, "8", 1.5])
+async def test_an_impossible_size_is_an_invalid_request_that_names_it(width: Any):
+    with pytest.raises(OmniError) as caught:
+        await events_of(engine(makes_image=True), request(width=width, height=8))
+    assert (caught.value.code, caught.value.param) == ("invalid_request", "width")
+
+
+async def test_progress_is_reported_if_there_is_more_than_one_step():
+    steps = [e for e in await events_of(engine(steps=3), request()) if isinstance(e, StageProgress)]
+    assert [(e.step, e.total) for e in steps] == [(1, 3), (2, 3), (3, 3)]
+
+
+async def test_crash_dies_as_the_step_begins_that_it_was_told():
+    fake = engine(behavior="crash", crash_at=3, steps=2)
+    await events_of(fake, request())
+    with pytest.raises(EngineDiedError, match="crash at step 3"):
+        await events_of(fake, request())
+
+
+async def test_crash_at_zero_does_not_load():
+    with pytest.raises(RuntimeError, match="crash while it loads"):
+        await engine(behavior="crash", crash_at=0).load(lambda line: None)
+
+
+async def test_stall_ages_until_it_is_cancelled():
+    fake = engine(behavior="stall")
+    task = asyncio.create_task(events_of(fake, request()))
+    await asyncio.sleep(0.01)
+    assert fake.heartbeat_age_s() > 0
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled() and fake.heartbeat_age_s() == 0
+
+
+async def test_leak_keeps_a_descriptor_for_each_step():
+    fake, before = engine(behavior="leak"), open_descriptors()
+    await events_of(fake, request())
+    await events_of(fake, request())
+    assert open_descriptors() == before + 2
+    await fake.close()
+    assert open_descriptors() == before
+
+
+async def test_the_stage_file_decides_the_engine_and_its_output():
+    made = create_engine(stage_file("painter", FakeSettings(steps=1), output=image_output()))
+    assert isinstance(made, FakeEngine)
+    assert "image" in await output_of(made, request(width=2, height=2))
+    assert "image" not in await output_of(create(stage_file("painter")), request(width=2, height=2))
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - the kernel's list, not a folder of ours
