@@ -1,6 +1,6 @@
 """The judge: an unmodified diffusers pipeline in a process of its own that imports nothing of ours.
 
-usage: python reference.py MODEL_DIR OUT.npz < requests.json
+usage: python reference.py MODEL_DIR OUT.npz DEVICE DTYPE < requests.json
 Each request holds the pipeline's own arguments and `seed`.
 """
 
@@ -12,9 +12,9 @@ import torch
 from diffusers import QwenImagePipeline
 
 
-def main(model_dir: str, out: str) -> None:
+def main(model_dir: str, out: str, device: str, dtype: str) -> None:
     torch.set_num_threads(1)
-    pipeline = QwenImagePipeline.from_pretrained(model_dir)
+    pipeline = QwenImagePipeline.from_pretrained(model_dir, torch_dtype=getattr(torch, dtype)).to(device)
     pipeline.set_progress_bar_config(disable=True)
     images = {}
     for position, request in enumerate(json.load(sys.stdin)):
@@ -24,4 +24,4 @@ def main(model_dir: str, out: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])

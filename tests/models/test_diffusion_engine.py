@@ -20,7 +20,7 @@ from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_runtime.diffusion.device import DeviceMissingError
 from omni_runtime.engines.diffusion import create
 from omni_runtime.engines.protocol import StageOutput, StageProgress, StageUsage
-from tests.models.engines import image, loaded, output, stage_file, stage_request
+from tests.models.engines import image, loaded, output, pixels, stage_file, stage_request
 from tests.support.reference_images import ReferenceRequest, reference_images
 
 QUICK = ReferenceRequest("a red fox", steps=2, width=32, height=32)
@@ -286,21 +286,27 @@ async def test_dummy_weights_need_only_the_configurations(tiny_model, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-async def test_a_narrow_dtype_splits_without_a_difference(tiny_model, dtype):
+async def test_a_narrow_dtype_travels_as_such_and_equals_plain_diffusers_in_it(tiny_model, dtype):
     request = replace(QUICK, negative_prompt=" ")
-    block = DiffusionBlock(phases=("encode", "denoise", "decode"), dtype=dtype)
-    async with loaded(stage_file(tiny_model, engine=block)) as fused:
-        whole = await image([fused], request)
-    payloads = []
-    inputs = None
+    payloads, inputs = [], None
     for phase in ("encode", "denoise", "decode"):
         async with loaded(stage_file(tiny_model, engine=DiffusionBlock(phases=(phase,), dtype=dtype))) as engine:
             payloads.append(await output(engine, stage_request(request, inputs)))
             inputs = {"edge": payloads[-1]}
     assert {array.dtype for array in payloads[0].values()} == {dtype, "int64"}
     assert payloads[1]["latents"].dtype == dtype
-    numpy.testing.assert_array_equal(numpy.frombuffer(payloads[2]["image"].data, "uint8"), whole.reshape(-1))
-    assert not numpy.array_equal(whole, reference_images(tiny_model, [request])[0])
+    numpy.testing.assert_array_equal(pixels(payloads[2]), reference_images(tiny_model, [request], dtype=dtype)[0])
+
+
+async def test_dtype_auto_keeps_what_is_stored(tiny_model, tmp_path):
+    narrow = tmp_path / "narrow"
+    shutil.copytree(tiny_model, narrow)
+    for file in narrow.rglob("*.safetensors"):
+        weights = {name: weight.to(torch.bfloat16) for name, weight in load_file(file).items()}
+        save_file(weights, file, metadata={"format": "pt"})
+    async with loaded(stage_file(narrow, ("encode",))) as engine:
+        payload = await output(engine, stage_request(QUICK))
+    assert payload["prompt_embeds"].dtype == "bfloat16"
 
 
 def test_a_vendor_whose_device_is_not_here_is_an_error_and_never_a_cpu_run(tiny_model):

@@ -28,23 +28,35 @@ class ReferenceRequest:
     seed: int = 0
 
 
-_made: dict[tuple[str, ReferenceRequest], "numpy.ndarray[Any, Any]"] = {}
+@dataclass(frozen=True)
+class Judge:
+    """Plain diffusers on a model; `dtype` is torch's name."""
+
+    model_dir: Path
+    device: str = "cpu"
+    dtype: str = "float32"
+
+
+_made: dict[tuple[Judge, ReferenceRequest], "numpy.ndarray[Any, Any]"] = {}
 """Per test session; the model folders of a session do not change."""
 
 
-def reference_images(model_dir: Path, requests: Sequence[ReferenceRequest]) -> list["numpy.ndarray[Any, Any]"]:
+def reference_images(
+    model_dir: Path, requests: Sequence[ReferenceRequest], device: str = "cpu", dtype: str = "float32"
+) -> list["numpy.ndarray[Any, Any]"]:
     """RGB arrays (height, width, 3), uint8, in the order of `requests`."""
-    missing = [request for request in dict.fromkeys(requests) if (str(model_dir), request) not in _made]
+    judge = Judge(model_dir, device, dtype)
+    missing = [request for request in dict.fromkeys(requests) if (judge, request) not in _made]
     if missing:
-        for request, image in zip(missing, _run(model_dir, missing), strict=True):
-            _made[str(model_dir), request] = image
-    return [_made[str(model_dir), request] for request in requests]
+        for request, image in zip(missing, _run(judge, missing), strict=True):
+            _made[judge, request] = image
+    return [_made[judge, request] for request in requests]
 
 
-def _run(model_dir: Path, requests: Sequence[ReferenceRequest]) -> list["numpy.ndarray[Any, Any]"]:
+def _run(judge: Judge, requests: Sequence[ReferenceRequest]) -> list["numpy.ndarray[Any, Any]"]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "images.npz"
-        command = [sys.executable, str(SCRIPT), str(model_dir), str(out)]
+        command = [sys.executable, str(SCRIPT), str(judge.model_dir), str(out), judge.device, judge.dtype]
         text = json.dumps([_arguments(request) for request in requests])
         done = subprocess.run(command, input=text, text=True, capture_output=True, timeout=TIMEOUT_S, check=False)
         assert done.returncode == 0, done.stderr[-4000:]

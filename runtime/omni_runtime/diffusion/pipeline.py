@@ -112,11 +112,8 @@ class PhasePipeline:
         block = self._blocks.blocks.sub_blocks[name]
         loop_state: Any = block.get_block_state(state)
         self._family.begin_loop(loop_state)
+        _require_schedule(loop_state.timesteps)
         total = len(loop_state.timesteps)
-        if not loop_state.timesteps.isfinite().all():
-            # A schedule stretched to a terminal value divides by zero when it has but one step.
-            text = f'parameter "steps" is {total}; the model\'s schedule needs more steps'
-            raise OmniError(ErrorCode.INVALID_REQUEST, text, "steps")
         for step, timestep in enumerate(loop_state.timesteps):
             if step > 0:
                 yield None
@@ -130,3 +127,10 @@ def _require_finite(phase: DiffusionPhase, selected: Mapping[str, torch.Tensor])
         if tensor.is_floating_point() and not tensor.isfinite().all():
             text = f'phase "{phase}" made "{name}" with values that are not finite in {tensor.dtype}'
             raise OmniError(ErrorCode.STAGE_FAILED, f"{text}; a wider dtype may help")
+
+
+def _require_schedule(timesteps: torch.Tensor) -> None:
+    """A schedule stretched to a terminal value divides by zero if it has one step; one for a huge picture overflows."""
+    if not timesteps.isfinite().all():
+        text = f'parameter "steps" is {len(timesteps)}; the model\'s schedule needs more steps, or a smaller picture'
+        raise OmniError(ErrorCode.INVALID_REQUEST, text, "steps")
