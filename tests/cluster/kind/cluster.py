@@ -78,9 +78,10 @@ class KindCluster:
         with exclusive(self._lock):
             self._require_folders()
             backend = choose(self.settings, self.steps) if self._made is None else self._backend
+            was_up = backend.is_up()  # a dockerd that starts again also starts its old nodes again, more or less well
             image = backend.start()
             wanted = self._recipe(backend, image)
-            if self._made != wanted or not self._nodes_run(backend):
+            if not (was_up and self._made == wanted and self._nodes_run(backend)):
                 self._create(backend, image, wanted)
             backend.publish([self.settings.kind_api_port, self.settings.kind_node_port])
             with self.steps.step("every node Ready"):
