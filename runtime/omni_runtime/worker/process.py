@@ -94,7 +94,7 @@ async def _live(stage: Stage, service: StageWorkerService) -> ExitCode:
     if terminated.done():
         loading.cancel()
         return ExitCode.OK
-    if not await loading:
+    if not _has_loaded(stage, loading):
         return ExitCode.LOAD_FAILED
     try:
         await asyncio.wait((terminated, stage.died), return_when=asyncio.FIRST_COMPLETED)
@@ -107,24 +107,28 @@ async def _live(stage: Stage, service: StageWorkerService) -> ExitCode:
         await stage.engine.close()
 
 
-async def _load(stage: Stage) -> bool:
-    """False, with one sentence in the log, if the stage cannot start."""
+async def _load(stage: Stage) -> None:
     try:
-        async with asyncio.timeout(stage.file.startup_timeout_s):
+        async with asyncio.timeout(stage.file.startup_timeout_s) as deadline:
             await stage.engine.load(lambda line: logger.info("%s", line))
-    except TimeoutError:
-        logger.error('stage "%s" did not load within %d s', stage.file.stage, stage.file.startup_timeout_s)
-        return False
-    except Exception as error:
-        logger.error('stage "%s" cannot load: %s: %s', stage.file.stage, type(error).__name__, error)
-        logger.debug("the cause", exc_info=True)
-        return False
+    except TimeoutError as error:
+        if deadline.expired():
+            raise TimeoutError(f"not done within {stage.file.startup_timeout_s} s") from error
+        raise
     # What loading made lives as long as the process: the collector need not look through it during requests.
     gc.collect()
     gc.freeze()
     stage.become(State.READY)
     logger.info("ready")
-    return True
+
+
+def _has_loaded(stage: Stage, loading: asyncio.Task[None]) -> bool:
+    """False, with one sentence in the log, whatever it was that the engine or one of its libraries raised."""
+    error = loading.exception()
+    if error is not None:
+        logger.error('stage "%s" cannot load: %s: %s', stage.file.stage, type(error).__name__, error)
+        logger.debug("the cause", exc_info=error)
+    return error is None
 
 
 async def _drain(stage: Stage, service: StageWorkerService) -> None:
