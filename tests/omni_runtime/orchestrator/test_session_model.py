@@ -122,7 +122,7 @@ def check(world: World, name: str) -> None:
 
 @pytest.mark.case("runtime:L17", "runtime:L18", "runtime:S22", "runtime:C8")
 @pytest.mark.parametrize("name", TABLES)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(replicas=st.integers(1, 2), slots=st.integers(1, 3), schedule=steps)
 def test_whatever_happens_every_request_ends_once_and_leaves_nothing(
     name: str, replicas: int, slots: int, schedule: list[Step]

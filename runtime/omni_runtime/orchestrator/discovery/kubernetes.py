@@ -157,6 +157,9 @@ async def _changes(list_call: Any, listed: Any, query: Mapping[str, str]) -> Asy
     )
     async with stream as events:
         async for event in events:
+            if not isinstance(event, dict):
+                # The client hands an error page on as text.
+                raise ApiException(reason=str(event).strip())
             yield event["type"], event["object"]
 
 
