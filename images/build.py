@@ -33,7 +33,7 @@ def build(names: Sequence[str], cache: Path, bake: bool = False) -> list[Image]:
 
 
 def _ensure(recipe: Recipe, cache: Path, baked: bool) -> Image:
-    image = _image(recipe, cache, baked)
+    image = identify(recipe, cache, baked)
     if image.archive.exists():
         image.archive.touch()
         line(f"{recipe.name}: nothing changed ({image.archive.name})")
@@ -45,11 +45,12 @@ def _ensure(recipe: Recipe, cache: Path, baked: bool) -> Image:
     with step(f"{recipe.name}: {image.archive.name}"):
         buildah.save(image.reference, image.archive)
         buildah.remove(image.reference)
-    _prune(image)
+    prune(image)
     return image
 
 
-def _image(recipe: Recipe, cache: Path, baked: bool) -> Image:
+def identify(recipe: Recipe, cache: Path, baked: bool) -> Image:
+    """Name the image by everything that goes into it."""
     tag = content.of_text(
         base.key(),
         environment.key(recipe) if baked else "mounted",
@@ -68,6 +69,7 @@ def _ensure_environment(recipe: Recipe, buildah: Buildah, cache: Path) -> str:
         below = _ensure_base(buildah, cache)
         with step(f"{recipe.name}: layer of packages"):
             buildah.build(reference, ENVIRONMENT_CONTAINERFILE, packages, below)
+        buildah.remove_others(reference)
     return reference
 
 
@@ -93,7 +95,8 @@ def _code(recipe: Recipe) -> Iterator[Path]:
         yield folder
 
 
-def _prune(image: Image) -> None:
+def prune(image: Image) -> None:
+    """Keep the newest archives of the image: the last one may still be wanted by a running cluster."""
     archives = sorted(image.archive.parent.glob(f"{image.name}-*.tar"), key=lambda path: path.stat().st_mtime)
     for old in archives[:-KEPT_ARCHIVES]:
         old.unlink()

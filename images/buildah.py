@@ -14,7 +14,7 @@ class Buildah:
     store: Path
 
     def has(self, reference: str) -> bool:
-        return reference in self._run("images", "--format", "{{.Name}}:{{.Tag}}").splitlines()
+        return reference in self._references()
 
     def build(self, reference: str, containerfile: Path, context: Path, base: str = "") -> None:
         argument = [f"--build-arg=BASE={base}"] if base else []
@@ -33,6 +33,16 @@ class Buildah:
 
     def remove(self, reference: str) -> None:
         self._run("rmi", "-f", reference)
+
+    def remove_others(self, reference: str) -> None:
+        """Remove the images of the same name with other tags."""
+        name = reference.rpartition(":")[0]
+        for other in self._references():
+            if other.rpartition(":")[0] == name and other != reference:
+                self.remove(other)
+
+    def _references(self) -> list[str]:
+        return self._run("images", "--format", "{{.Name}}:{{.Tag}}").splitlines()
 
     def _run(self, *words: str | Path) -> str:
         places: list[str | Path] = ["--root", self.store / "root", "--runroot", self.store / "run"]

@@ -18,6 +18,7 @@ def ensure(recipe: Recipe, cache: Path) -> Path:
     if not folder.exists():
         with step(f"{recipe.name}: packages of requirements/{recipe.requirements}"):
             _make(recipe, folder)
+        _remove_others(folder, f"environment-{recipe.name}-*")
     return folder
 
 
@@ -25,17 +26,24 @@ def key(recipe: Recipe) -> str:
     return content.of_text(recipe.lock.read_text(), PYTHON, COMPILE, *recipe.forbidden)
 
 
+def _remove_others(folder: Path, pattern: str) -> None:
+    for other in folder.parent.glob(pattern):
+        if other != folder:
+            shutil.rmtree(other)
+
+
 def _make(recipe: Recipe, folder: Path) -> None:
     partial = folder.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     run(["uv", "venv", "-q", "--python", PYTHON, partial])
     run(["uv", "pip", "sync", "-q", "--require-hashes", recipe.lock], env={"VIRTUAL_ENV": str(partial)})
-    _refuse(recipe, partial)
+    refuse_forbidden(recipe, partial)
     byte_compile(partial, "/opt/venv")
     partial.rename(folder)
 
 
-def _refuse(recipe: Recipe, environment: Path) -> None:
+def refuse_forbidden(recipe: Recipe, environment: Path) -> None:
+    """Raise ForbiddenPackages: an image that must start fast and stay small would carry torch."""
     found = [name for name in recipe.forbidden if any(environment.glob(f"lib/*/site-packages/{name}"))]
     if found:
         raise ForbiddenPackages(recipe.name, found)

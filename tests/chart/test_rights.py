@@ -1,8 +1,6 @@
 """The operator's rights: it never lacks one, and it has none that it does not use."""
 
 import json
-import time
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from tests.cluster.control import ControlPlane
 from tests.support.helm import NAMESPACE, RELEASE, Helm
 from tests.support.operator_process import installed_operator
 from tests.support.rights import Right, account, granted, refused, used
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.control
 
@@ -50,29 +49,22 @@ def names(plane: ControlPlane, kinds: str) -> set[str]:
     return set(plane.kubectl("get", kinds, "-n", "default", "-l", selector, "-o", output).split())
 
 
-def wait_until(what: str, is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not is_so():
-        assert time.monotonic() < deadline, f"not within {TIMEOUT_S} s: {what}"
-        time.sleep(0.2)
-
-
 def live_through(plane: ControlPlane) -> None:
     """Everything that the life of a model can ask of the operator: made, healed, changed, shrunk, deleted."""
     workloads = "deployments,services,configmaps,controllerrevisions"
     apply(plane, model("first", "second", "last"))
-    wait_until("four Deployments", lambda: len(names(plane, "deployments")) == 4)
+    wait_until("four Deployments", lambda: len(names(plane, "deployments")) == 4, TIMEOUT_S)
     plane.kubectl("delete", "deployment/chain-second", "-n", "default", "--wait=true")
-    wait_until("the Deployment is back", lambda: "Deployment/chain-second" in names(plane, "deployments"))
+    wait_until("the Deployment is back", lambda: "Deployment/chain-second" in names(plane, "deployments"), TIMEOUT_S)
     apply(plane, model("first", "last"))
-    wait_until("a stage less", lambda: "Deployment/chain-second" not in names(plane, "deployments"))
+    wait_until("a stage less", lambda: "Deployment/chain-second" not in names(plane, "deployments"), TIMEOUT_S)
     for number in range(12):  # more than the history keeps
         changed = model("first", "last")
         changed["spec"]["stages"][0]["drain"] = {"timeoutSeconds": 100 + number}
         apply(plane, changed)
-        wait_until("the change is seen", lambda: observed(plane) == generation(plane))
+        wait_until("the change is seen", lambda: observed(plane) == generation(plane), TIMEOUT_S)
     plane.kubectl("delete", "omnimodel/chain", "-n", "default")
-    wait_until("nothing is left", lambda: not names(plane, f"{workloads},serviceaccounts,rolebindings"))
+    wait_until("nothing is left", lambda: not names(plane, f"{workloads},serviceaccounts,rolebindings"), TIMEOUT_S)
 
 
 def observed(plane: ControlPlane) -> int:
