@@ -4,18 +4,19 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
 from tests.cluster.control import ControlPlane
+from tests.support.fault_proxy import FaultProxy, fault_proxy
 from tests.support.helm import Helm
 from tests.support.operator_world import World, world
-from tests.support.operators import Installation, Operator
+from tests.support.operators import PATIENT_LEASE, Installation, Operator
 
 NUMBERS = itertools.count()
 
-MakeOperator = Callable[..., Operator]
+MakeOperator: TypeAlias = Callable[..., Operator]
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +27,7 @@ def installation(control_plane: ControlPlane, helm: Path) -> Installation:
 @pytest.fixture(scope="session")
 def shared_operator(installation: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     """Not necessarily running: tests with operators of their own end it, tests without start it again."""
-    operator = installation.operator(tmp_path_factory.mktemp("operator"))
+    operator = installation.operator(tmp_path_factory.mktemp("operator"), lease=PATIENT_LEASE)
     yield operator
     operator.stop()
 
@@ -47,7 +48,7 @@ def make_operator(installation: Installation, shared_operator: Operator, tmp_pat
     with ExitStack() as operators:
 
         def make(identity: str = "operator-0", **changes: Any) -> Operator:
-            operator = installation.operator(tmp_path / "operators", identity, **changes)
+            operator = installation.operator(tmp_path / "operators", identity, **{"lease": PATIENT_LEASE, **changes})
             operators.callback(lambda: print(f"---- log of {identity}\n{operator.log[-4000:]}"))
             operators.callback(operator.stop)
             return operator
@@ -60,3 +61,17 @@ def a_world(installation: Installation) -> Iterator[World]:
     """A namespace of the test's own."""
     with world(installation.plane, f"team-{next(NUMBERS)}") as made:
         yield made
+
+
+@pytest.fixture
+def proxy(installation: Installation) -> Iterator[FaultProxy]:
+    with fault_proxy(installation.plane) as made:
+        yield made
+
+
+@pytest.fixture
+def proxied_operator(proxy: FaultProxy, make_operator: MakeOperator, tmp_path: Path) -> Operator:
+    """An operator whose every call passes the proxy."""
+    operator = make_operator("proxied")
+    operator.kubeconfig = proxy.kubeconfig(tmp_path / "proxied.kubeconfig", of=operator.kubeconfig)
+    return operator.start()

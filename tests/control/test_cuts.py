@@ -1,34 +1,18 @@
 """The operator is killed after each of its writes in turn; the next one brings the model to where it should be."""
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from tests.control.conftest import MakeOperator
-from tests.support.fault_proxy import Call, FaultProxy, fault_proxy
+from tests.support.fault_proxy import Call, FaultProxy
 from tests.support.operator_models import a_spec, a_stage
 from tests.support.operator_world import Object, World, eventually
-from tests.support.operators import Installation, Operator
+from tests.support.operators import Operator
 
 pytestmark = pytest.mark.control
 
 HASH = re.compile("-[0-9a-f]{10}$")
-
-
-@pytest.fixture
-def proxy(installation: Installation) -> Iterator[FaultProxy]:
-    with fault_proxy(installation.plane) as made:
-        yield made
-
-
-@pytest.fixture
-def mortal(make_operator: MakeOperator, proxy: FaultProxy, tmp_path: Path) -> Operator:
-    """An operator whose every call passes the proxy."""
-    operator = make_operator("mortal")
-    operator.kubeconfig = proxy.kubeconfig(tmp_path / "proxied.kubeconfig", of=operator.kubeconfig)
-    return operator.start()
 
 
 def two_stages() -> Object:
@@ -72,7 +56,9 @@ def cut_short(proxy: FaultProxy, operator: Operator, act: Callable[[], object], 
 
 @pytest.mark.case("operator:A18")
 @pytest.mark.case("operator:A17")
-def test_create_update_and_delete_converge_from_every_cut(a_world: World, proxy: FaultProxy, mortal: Operator) -> None:
+def test_create_update_and_delete_converge_from_every_cut(
+    a_world: World, proxy: FaultProxy, proxied_operator: Operator
+) -> None:
     a_world.create("uncut", two_stages())
     a_world.wait_ready("uncut")
     creates, made = len(proxy.writes()), shape(a_world, "uncut")
@@ -86,10 +72,10 @@ def test_create_update_and_delete_converge_from_every_cut(a_world: World, proxy:
     cuts = 0
     for cut in range(creates):
         name = f"m{cut}x"
-        cuts += cut_short(proxy, mortal, lambda name=name: a_world.create(name, two_stages()), cut)  # type: ignore[misc]
+        cuts += cut_short(proxy, proxied_operator, lambda name=name: a_world.create(name, two_stages()), cut)  # type: ignore[misc]
         eventually(f"{name} is as made without a cut", lambda name=name: is_settled(a_world, name, made))  # type: ignore[misc]
         if cut < updates:
-            cuts += cut_short(proxy, mortal, lambda name=name: a_world.edit(name, change), cut)  # type: ignore[misc]
+            cuts += cut_short(proxy, proxied_operator, lambda name=name: a_world.edit(name, change), cut)  # type: ignore[misc]
             eventually(f"{name} is as changed", lambda name=name: is_settled(a_world, name, changed))  # type: ignore[misc]
     assert cuts >= creates + updates - 6, "only writes of the status may fall together"
 

@@ -1,13 +1,11 @@
 """An API server that is away, slow to accept, or that forgets versions; and a storm of events."""
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.control.conftest import MakeOperator
-from tests.support.fault_proxy import Answer, Call, FaultProxy, fault_proxy
+from tests.support.fault_proxy import Answer, Call, FaultProxy
 from tests.support.operator_models import a_spec, a_stage
 from tests.support.operator_world import World, eventually
 from tests.support.operators import Installation, Operator
@@ -16,28 +14,14 @@ pytestmark = pytest.mark.control
 
 
 @pytest.fixture
-def proxy(installation: Installation) -> Iterator[FaultProxy]:
-    with fault_proxy(installation.plane) as made:
-        yield made
-
-
-@pytest.fixture
-def behind(make_operator: MakeOperator, proxy: FaultProxy, tmp_path: Path) -> Operator:
-    """An operator whose every call passes the proxy."""
-    operator = make_operator("behind")
-    operator.kubeconfig = proxy.kubeconfig(tmp_path / "proxied.kubeconfig", of=operator.kubeconfig)
-    return operator.start()
-
-
-@pytest.fixture
-def toy(a_world: World, behind: Operator) -> World:
+def toy(a_world: World, proxied_operator: Operator) -> World:
     a_world.create("toy", a_spec(a_stage("denoiser")))
     a_world.wait_ready("toy")
     return a_world
 
 
 @pytest.mark.case("operator:M08")
-def test_writes_that_are_throttled_come_later(a_world: World, proxy: FaultProxy, behind: Operator) -> None:
+def test_writes_that_are_throttled_come_later(a_world: World, proxy: FaultProxy, proxied_operator: Operator) -> None:
     refused: list[Call] = []
 
     def throttle(call: Call) -> Answer | None:
@@ -54,7 +38,9 @@ def test_writes_that_are_throttled_come_later(a_world: World, proxy: FaultProxy,
 
 @pytest.mark.case("operator:A13")
 @pytest.mark.parametrize("status", [500, 503, 504])
-def test_an_unhappy_server_is_asked_again(a_world: World, proxy: FaultProxy, behind: Operator, status: int) -> None:
+def test_an_unhappy_server_is_asked_again(
+    a_world: World, proxy: FaultProxy, proxied_operator: Operator, status: int
+) -> None:
     a_world.create("early", a_spec(a_stage("denoiser")))
     a_world.wait_ready("early")
     proxy.fault = lambda call: Answer(status, "not now") if call.is_write else None
@@ -68,7 +54,7 @@ def test_an_unhappy_server_is_asked_again(a_world: World, proxy: FaultProxy, beh
 @pytest.mark.case("operator:M02")
 @pytest.mark.case("operator:M15")
 def test_children_deleted_while_the_api_server_was_away_for_the_operator_come_back(
-    toy: World, proxy: FaultProxy, behind: Operator
+    toy: World, proxy: FaultProxy, proxied_operator: Operator
 ) -> None:
     pods, refused = toy.pod_ages("toy"), list[Call]()
 
@@ -84,12 +70,14 @@ def test_children_deleted_while_the_api_server_was_away_for_the_operator_come_ba
     proxy.fault = lambda call: None
     eventually("the Service is back", lambda: "toy-denoiser" in toy.children("services", "toy"))
     eventually("the table is back", lambda: "toy-stage-table" in toy.children("configmaps", "toy"))
-    assert behind.process.is_running
+    assert proxied_operator.process.is_running
     assert toy.pod_ages("toy") == pods
 
 
 @pytest.mark.case("operator:M01")
-def test_versions_that_the_server_forgot_are_listed_anew(toy: World, proxy: FaultProxy, behind: Operator) -> None:
+def test_versions_that_the_server_forgot_are_listed_anew(
+    toy: World, proxy: FaultProxy, proxied_operator: Operator
+) -> None:
     forgotten: list[Call] = []
 
     def forget(call: Call) -> Answer | None:

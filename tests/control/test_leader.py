@@ -28,7 +28,8 @@ def leads(operator: Operator) -> bool:
 @pytest.fixture
 def pair(make_operator: MakeOperator) -> tuple[Operator, Operator]:
     """The first leads, the second waits."""
-    first, second = make_operator("first"), make_operator("second")
+    lease = {"name": RELEASE}
+    first, second = make_operator("first", lease=lease), make_operator("second", lease=lease)
     first.start()
     eventually("the first leads", lambda: leads(first))
     second.start()

@@ -54,7 +54,7 @@ class FaultProxy:
     after: Callable[[Call], None] = lambda call: None
     calls: list[Call] = field(default_factory=list)
     port: int = 0
-    _streams: set[web.BaseRequest] = field(default_factory=set)
+    _streams: list[web.BaseRequest] = field(default_factory=list)
 
     def kubeconfig(self, path: Path, of: Path) -> Path:
         """Another kubeconfig's user, through this proxy."""
@@ -100,12 +100,12 @@ class FaultProxy:
                 await response.write(answer)
                 return response
             await response.prepare(request)
-            self._streams.add(request)
+            self._streams.append(request)
             try:
                 async for chunk in upstream.content.iter_any():
                     await response.write(chunk)
             finally:
-                self._streams.discard(request)
+                self._streams.remove(request)
             return response
 
 

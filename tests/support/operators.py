@@ -42,6 +42,9 @@ VALUES: dict[str, Any] = {
     "operator": {"log": {"format": "text"}},
 }
 
+PATIENT_LEASE = {"name": RELEASE, "durationSeconds": 120, "renewDeadlineSeconds": 90}
+"""For tests that are not about the lease: a machine that is busy with other tests must not cost the leadership."""
+
 RIGHTS = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 
 

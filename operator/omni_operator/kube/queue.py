@@ -28,7 +28,7 @@ class WorkQueue:
     `pause_s` is the shortest rest between two looks at one model: a burst of events becomes one look.
     """
 
-    pause_s: float = 0.1
+    pause_s: float = 0.25
     _entries: dict[ModelKey, _Entry] = field(default_factory=dict)
     _line: asyncio.Queue[ModelKey] = field(default_factory=asyncio.Queue)
 
