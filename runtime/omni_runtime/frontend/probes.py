@@ -1,31 +1,43 @@
 """What the cluster and the person on call ask: is it alive, is it ready, what can it serve, how are the stages."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel
 
 from omni_runtime.frontend.metrics import FrontendMetrics
 from omni_runtime.frontend.version import VERSION
 from omni_runtime.orchestrator import Orchestrator
 
 
+class Health(BaseModel):
+    """`outputs` says for each modality whether it can be served now."""
+
+    status: Literal["ok", "unavailable"]
+    stages: dict[str, Literal["live", "missing"]]
+    outputs: dict[str, bool]
+
+
+UNAVAILABLE: dict[int | str, dict[str, Any]] = {503: {"model": Health, "description": "Not now"}}
+
+
 def router(orchestrator: Orchestrator, metrics: FrontendMetrics) -> APIRouter:
     routes = APIRouter(tags=["probes"])
 
-    @routes.get("/livez")
+    @routes.get("/livez", response_class=PlainTextResponse)
     async def livez() -> PlainTextResponse:
         """Alive: the event loop answers."""
         return PlainTextResponse("ok")
 
-    @routes.get("/readyz")
+    @routes.get("/readyz", response_model=Health, responses=UNAVAILABLE)
     async def readyz() -> JSONResponse:
         """Ready once each stage was seen live; stays so, and says what can be served now."""
         return _health(orchestrator, orchestrator.is_ready)
 
-    @routes.get("/healthz")
+    @routes.get("/healthz", response_model=Health, responses=UNAVAILABLE)
     async def healthz() -> JSONResponse:
         """Healthy while every output can be served now."""
         return _health(orchestrator, all(orchestrator.servable().values()))
@@ -47,9 +59,9 @@ def router(orchestrator: Orchestrator, metrics: FrontendMetrics) -> APIRouter:
 
 
 def _health(orchestrator: Orchestrator, is_good: bool) -> JSONResponse:
-    body = {
-        "status": "ok" if is_good else "unavailable",
-        "stages": {stage.name: "live" if stage.is_live else "missing" for stage in orchestrator.stages()},
-        "outputs": orchestrator.servable(),
-    }
-    return JSONResponse(body, 200 if is_good else 503)
+    health = Health(
+        status="ok" if is_good else "unavailable",
+        stages={stage.name: "live" if stage.is_live else "missing" for stage in orchestrator.stages()},
+        outputs=orchestrator.servable(),
+    )
+    return JSONResponse(health.model_dump(), 200 if is_good else 503)

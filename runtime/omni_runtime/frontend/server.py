@@ -37,6 +37,9 @@ def discovery_of(settings: FrontendSettings, table: StageTable) -> Discovery:
 
 
 def server_config(settings: FrontendSettings, orchestrator: Orchestrator) -> uvicorn.Config:
+    drain_s = settings.drain_timeout_s
+    if drain_s is None:
+        drain_s = orchestrator.table.limits.request_timeout_seconds
     return uvicorn.Config(
         create_app(settings, orchestrator),
         host=settings.host,
@@ -45,7 +48,7 @@ def server_config(settings: FrontendSettings, orchestrator: Orchestrator) -> uvi
         access_log=False,
         log_config=None,
         server_header=False,
-        timeout_graceful_shutdown=max(1, round(settings.drain_timeout_s)),
+        timeout_graceful_shutdown=max(1, round(drain_s)),
     )
 
 

@@ -9,7 +9,6 @@ from typing import Literal
 
 from omni_contract.wire.names import FRONTEND_PORT, STAGE_TABLE_PATH
 
-DEFAULT_DRAIN_TIMEOUT_S = 60.0
 DEFAULT_BODY_TIMEOUT_S = 30.0
 
 
@@ -24,7 +23,8 @@ class FrontendSettings:
     frontend_id: str
     api_keys: Path | None = None
     log_json: bool = False
-    drain_timeout_s: float = DEFAULT_DRAIN_TIMEOUT_S
+    drain_timeout_s: float | None = None
+    """None: as long as a request may take."""
     body_timeout_s: float = DEFAULT_BODY_TIMEOUT_S
 
 
@@ -43,8 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drain-timeout",
         type=float,
-        default=DEFAULT_DRAIN_TIMEOUT_S,
-        help="seconds that running requests may still take after SIGTERM (default: %(default)s)",
+        help="seconds that running requests may still take after SIGTERM (default: the model's request timeout)",
     )
     parser.add_argument(
         "--body-timeout",
