@@ -73,8 +73,9 @@ def cluster(kind_cluster: KindCluster, helm: Path) -> Cluster:
 
 @pytest.fixture(scope="session")
 def painter(cluster: Cluster) -> Iterator[str]:
-    """The example, Ready."""
+    """The example, Ready. Its requests wait for a killed pod as long as that takes on a busy machine."""
     model = models.example()
+    model["spec"]["frontend"] = {"limits": {"queueTimeoutSeconds": models.READY_TIMEOUT_S}}
     cluster.apply(model)
     name: str = model["metadata"]["name"]
     cluster.wait_ready(name)

@@ -25,7 +25,7 @@ PROMPT = "a red fox"
 @pytest.fixture(scope="module")
 def client(cluster: Cluster, painter: str) -> Iterator[OpenAI]:
     with port_forward(cluster.kind, cluster.namespace, f"service/{painter}-frontend") as url:
-        yield OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=120)
+        yield OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=400)
 
 
 def pictures(client: OpenAI, seed: int, n: int = 1) -> list[numpy.ndarray]:
