@@ -1,7 +1,8 @@
 """Every place that may catch all exceptions: a boundary that logs and ends the work. "file:scope" → what it guards."""
 
 ALLOWED = {
-    "operator/omni_operator/controller.py:Controller._look_at": "a failed pass over one model leaves the others their turn",
+    "operator/omni_operator/controller.py:Controller._look_at": "a failed pass leaves the other models their turn",
     "runtime/omni_runtime/diffusion/step_thread.py:StepThread._advance": "a failed request leaves the thread to others",
+    "runtime/omni_runtime/frontend/request_scope.py:RequestScope._guarded": "a defect becomes a 500 and a log line",
     "runtime/omni_runtime/worker/job.py:Job._outcome": "a failed request ends alone, with its reason on the wire",
 }

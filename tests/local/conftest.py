@@ -1,8 +1,11 @@
 """Everything in this folder runs `omni serve` for real."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.support.serve_process import OMNI
 
 FAKE_MODEL = """
 apiVersion: serving.omnimodel.dev/v1alpha1
@@ -24,6 +27,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("local")
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the claim `models`, with the tiny checkpoint as `omni tiny` writes it."""
+    folder = tmp_path_factory.mktemp("models")
+    subprocess.run([OMNI, "tiny", "qwen-image", folder / "qwen-image"], check=True)
+    return folder
 
 
 def fake_model_file(folder: Path, denoiser: str = "") -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """The same file, the tiny model: pictures over the official SDK equal plain diffusers, split and fused."""
 
-import subprocess
 from base64 import b64decode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ from PIL import Image
 
 from tests.support.local_models import EXAMPLE
 from tests.support.reference_images import ReferenceRequest, reference_images
-from tests.support.serve_process import OMNI, serving
+from tests.support.serve_process import serving
 
 PROMPT = "a red fox"
 SEEDS = (1, 2, 3)
@@ -52,13 +51,6 @@ class Served:
     def reference(self, *seeds: int) -> list[numpy.ndarray]:
         requests = [ReferenceRequest(PROMPT, negative_prompt="blurry", seed=seed) for seed in seeds]
         return reference_images(self.models / "qwen-image", requests)
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    subprocess.run([OMNI, "tiny", "qwen-image", folder / "qwen-image"], check=True)
-    return folder
 
 
 @pytest.fixture(scope="module", params=["split", "fused"])

@@ -26,7 +26,14 @@ async def save_first_picture(plan: LocalPlan, path: Path, api_keys: Path | None)
             raise ServeError(f"the first picture failed: {exc!r}") from exc
     if answer.status != 200:
         raise ServeError(f"the first picture failed with status {answer.status}: {body['error']['message']}")
-    await asyncio.to_thread(path.write_bytes, b64decode(body["data"][0]["b64_json"]))
+    await asyncio.to_thread(_write_whole, path, b64decode(body["data"][0]["b64_json"]))
+
+
+def _write_whole(path: Path, picture: bytes) -> None:
+    """Whoever waits for the file never sees a part of it."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_bytes(picture)
+    unfinished.replace(path)
 
 
 def _authorization(api_keys: Path | None) -> dict[str, str]:

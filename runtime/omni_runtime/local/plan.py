@@ -109,14 +109,15 @@ def _stage_process(stage: ResolvedStage, replica: int, place: Place, devices: Ma
 def _frontend_process(model: ResolvedModel, place: Place, table: Path) -> ProcessPlan:
     keys = () if place.api_keys is None else ("--api-keys", str(place.api_keys))
     where = ("--host", place.host, "--port", str(place.port), "--discovery", "local")
+    drain_s = max(stage.drain_timeout_s for stage in model.stages)
     return ProcessPlan(
         name=FRONTEND,
         module="omni_runtime.frontend",
-        arguments=("--stage-table", str(table), *where, *keys, LOG_JSON),
+        arguments=("--stage-table", str(table), *where, *keys, "--drain-timeout", str(drain_s), LOG_JSON),
         environment={},
         health=f"http://{_url_host(place.host)}:{place.port}/readyz",
         start_timeout_s=FRONTEND_START_S + max(stage.startup_timeout_s for stage in model.stages),
-        stop_timeout_s=FRONTEND_STOP_MARGIN_S + max(stage.drain_timeout_s for stage in model.stages),
+        stop_timeout_s=FRONTEND_STOP_MARGIN_S + drain_s,
     )
 
 

@@ -1,0 +1,56 @@
+"""The `serve` blocks of the documents, as typed but for the port: the first command stays up for the others."""
+
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.layout.docs import Block, all_blocks, is_as_shown
+from tests.layout.source import CHECKOUT
+from tests.support.model_processes import free_ports
+from tests.support.serve_process import OMNI, serving
+
+DOCUMENTED_PORT = "8000"
+
+
+@pytest.mark.parametrize("block", [block for block in all_blocks() if block.needs == "serve"], ids=str)
+def test_serving_prints_what_the_document_says(
+    block: Block, tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *others = block.commands
+    assert first.words[:2] == ["omni", "serve"]
+    shutil.copytree(CHECKOUT / "examples", tmp_path / "examples")
+    (tmp_path / "models").symlink_to(models)
+    monkeypatch.chdir(tmp_path)
+    (port,) = map(str, free_ports(1))
+    with serving(*first.words[2:], "--port", port, folder=tmp_path) as serve:
+        serve.url()
+        shown = first.printed.replace(DOCUMENTED_PORT, port)
+        assert is_as_shown(serve.log() + serve.printed(), shown), serve.log() + serve.printed()
+        for command in others:
+            line = command.line.replace(DOCUMENTED_PORT, port)
+            done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, check=True)
+            assert is_as_shown(done.stdout, command.printed), done.stdout[:200]
+
+
+def test_the_printed_requests_work_as_they_stand(tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = CHECKOUT / "examples" / "tiny-qwen-image.yaml"
+    with serving(str(file), "--volume", f"models={models}", folder=tmp_path) as serve:
+        serve.url()
+        curl, snippet = printed_requests(serve.printed())
+        answer = subprocess.run(["bash", "-c", curl], capture_output=True, text=True, timeout=120, check=True).stdout
+        assert '"b64_json"' in answer
+        subprocess.run([OMNI.with_name("python"), "-c", snippet], timeout=120, check=True)
+        assert (tmp_path / "fox.png").read_bytes().startswith(b"\x89PNG")
+
+
+def printed_requests(printed: str) -> tuple[str, str]:
+    """The curl command and the Python lines of the banner."""
+    lines = [line.removeprefix("  ") for line in printed.splitlines()]
+    curl = lines.index(next(line for line in lines if line.startswith("curl ")))
+    code = lines.index(next(line for line in lines if line.startswith("from base64")))
+    assert shlex.split("\n".join(lines[curl:code]))[0] == "curl"
+    return "\n".join(lines[curl:code]), "\n".join(lines[code : lines.index("Ctrl-C stops it.")])
