@@ -99,6 +99,17 @@ async def test_a_stream_makes_its_producer_wait_when_the_buffer_is_full():
     await asyncio.wait_for(blocked, 5)
 
 
+async def test_a_chunk_gives_its_bytes_back_once_it_was_delivered():
+    store = PayloadStore(10**6)
+    stream = store.stream(store.open_stream(LONG_S))
+    for _ in range(3):
+        await stream.append(payload())
+    stream.end()
+    in_use = [store.size_bytes async for _ in stream.read(0)]
+    assert in_use == [n * payload().size_bytes for n in (3, 2, 1)]
+    assert store.size_bytes == 0
+
+
 async def test_a_chunk_larger_than_the_whole_buffer_still_passes():
     store = PayloadStore(2**30)
     stream = store.stream(store.open_stream(LONG_S))
