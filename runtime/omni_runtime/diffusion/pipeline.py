@@ -52,11 +52,11 @@ class PhasePipeline:
             self._call(blocks.before, components, state)
             if blocks.loop is not None:
                 yield from self._loop(blocks.loop, components, state)
+            _require_finite(phase, state.values)
             self._call(blocks.after, components, state)
-            selected = self._family.select(phase, state.values)
-            _require_finite(phase, selected)
             if phase != self._phases[-1]:
                 yield None
+        selected = self._family.select(self._phases[-1], state.values)
         yield StageResult(to_payload(selected), *self._tokens(request))
 
     def probe_turns(self) -> Iterator[Turned | None]:
@@ -122,10 +122,11 @@ class PhasePipeline:
         block.set_block_state(state, loop_state)
 
 
-def _require_finite(phase: DiffusionPhase, selected: Mapping[str, torch.Tensor]) -> None:
-    for name, tensor in selected.items():
-        if tensor.is_floating_point() and not tensor.isfinite().all():
-            text = f'phase "{phase}" made "{name}" with values that are not finite in {tensor.dtype}'
+def _require_finite(phase: DiffusionPhase, values: Mapping[str, object]) -> None:
+    """Without it, an overflow in a narrow dtype would be a black picture."""
+    for name, value in values.items():
+        if isinstance(value, torch.Tensor) and value.is_floating_point() and not value.isfinite().all():
+            text = f'phase "{phase}" made "{name}" with values that are not finite in {value.dtype}'
             raise OmniError(ErrorCode.STAGE_FAILED, f"{text}; a wider dtype may help")
 
 

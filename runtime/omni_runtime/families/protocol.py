@@ -25,7 +25,10 @@ Report: TypeAlias = Callable[[str], None]
 
 @dataclass(frozen=True)
 class PhaseBlocks:
-    """The blocks of one phase, by their names in the family's workflow; `loop` is the one that repeats per step."""
+    """The blocks of one phase, by their names in the family's workflow.
+
+    `loop` is the one that repeats per step. Before the `after` blocks the engine checks that all values are finite.
+    """
 
     before: tuple[str, ...]
     loop: str | None = None

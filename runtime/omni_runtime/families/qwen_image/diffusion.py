@@ -23,7 +23,7 @@ BLOCKS: Mapping[DiffusionPhase, PhaseBlocks] = {
         loop="denoise.denoise",
         after=("denoise.after_denoise",),
     ),
-    "decode": PhaseBlocks(before=("decode.decode", "decode.postprocess")),
+    "decode": PhaseBlocks(before=("decode.decode",), after=("decode.postprocess",)),
 }
 MASKS = ("prompt_embeds_mask", "negative_prompt_embeds_mask")
 REQUIRED: Mapping[DiffusionPhase, tuple[str, ...]] = {
