@@ -109,6 +109,15 @@ class FaultProxy:
             return response
 
 
+async def _end(runner: web.AppRunner) -> None:
+    """Watches would be answered for ever, so their tasks are cancelled."""
+    await runner.cleanup()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
 def _refusal(call: Call, answer: Answer) -> web.Response:
     """As an API server words it; an expired version is told of in the stream."""
     status = {"kind": "Status", "message": answer.message, "code": answer.status}
@@ -127,7 +136,7 @@ def fault_proxy(plane: ControlPlane) -> Iterator[FaultProxy]:
     try:
         yield proxy
     finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+        asyncio.run_coroutine_threadsafe(_end(runner), loop).result(30)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(10)
         loop.close()
