@@ -17,6 +17,8 @@ from omni_runtime.orchestrator.discovery.protocol import Discovery
 
 logger = logging.getLogger(__name__)
 
+KEEP_ALIVE_S = 75
+"""Longer than the 60 s of common proxies, or they would send requests into connections that close."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -48,6 +50,7 @@ def server_config(settings: FrontendSettings, orchestrator: Orchestrator) -> uvi
         access_log=False,
         log_config=None,
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(drain_s)),
     )
 

@@ -118,7 +118,7 @@ def _planned(table: StageTable, name: str, edges: list[TableEdge], wanted: froze
 
 
 def _sampling(table: StageTable, stage: TableStage) -> Mapping[str, Value]:
-    """Every stage gets one map of defaults; where two stages disagree, each sees its own."""
+    """Every stage gets the defaults of all; where two stages disagree, each sees its own."""
     merged: dict[str, Value] = {}
     for other in table.stages:
         merged.update(other.sampling)

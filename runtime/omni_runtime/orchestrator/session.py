@@ -9,18 +9,19 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from types import TracebackType
 from typing import Self, TypeAlias
 
 from omni_contract.wire import stage_pb2 as wire
-from omni_contract.wire.codec import CodecError, decode, encode
+from omni_contract.wire.codec import CodecError, decode
 from omni_contract.wire.errors import ErrorCode, OmniError, TransferError
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload
+from omni_runtime.orchestrator.board import Board
 from omni_runtime.orchestrator.failures import bounces, failure_of, is_mendable, lost_replica, no_replica
-from omni_runtime.orchestrator.graph import Plan, restart_set
+from omni_runtime.orchestrator.graph import Plan
 from omni_runtime.orchestrator.link import Link
+from omni_runtime.orchestrator.messages import StartMessages
 from omni_runtime.orchestrator.pool import StagePool, Ticket, Viability
 from omni_runtime.orchestrator.request import (
     Announced,
@@ -39,7 +40,7 @@ from omni_runtime.orchestrator.states import (
     StageState,
     next_session_state,
 )
-from omni_runtime.orchestrator.steps import EdgePayload, Step, contracts, input_of, source_of, usage_of
+from omni_runtime.orchestrator.steps import EdgePayload, Step, source_of, usage_of
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +71,8 @@ class Session:
         self.state = SessionState.QUEUED
         self.retries = 0
         self._context = context
-        self._steps = {stage.name: Step(stage) for stage in context.plan.stages}
-        self._payloads: dict[str, EdgePayload] = {}
+        self._board = Board(context.plan)
+        self._messages = StartMessages(request)
         self._links: set[Link] = set()
         self._events: deque[SessionEvent | Announced] = deque()
         self._arrived = asyncio.Event()
@@ -129,7 +130,7 @@ class Session:
 
     async def _read(self, announced: Announced) -> FinalOutput | None:
         """The output, or None if the attempt that made it is no longer the one that counts."""
-        step = self._steps[announced.stage]
+        step = self._board.steps[announced.stage]
         try:
             payload = await self._payload(announced)
         except TransferError as exc:
@@ -154,10 +155,15 @@ class Session:
     # -- what pools tell
 
     def assigned(self, stage: str, link: Link) -> None:
-        step = self._steps[stage]
-        step.begin(link, self._wanted(step))
+        step = self._board.steps[stage]
+        step.begin(link, self._board.wanted(step))
         self._links.add(link)
-        link.start(self, self.request.request_id, step.attempt, self._start_message(step))
+        link.start(
+            self,
+            self.request.request_id,
+            step.attempt,
+            self._messages.start(step, self._board.payloads, self.remaining_s),
+        )
 
     def unavailable(self, stage: str) -> None:
         self._end(SessionEventKind.REFUSED, no_replica(stage, self._context.queue_timeout_s, self._context.pools))
@@ -165,7 +171,7 @@ class Session:
     # -- what links tell
 
     def received(self, link: Link, message: wire.WorkerMessage) -> None:
-        step = self._steps.get(link.stage)
+        step = self._board.steps.get(link.stage)
         if self.is_over or step is None or not step.expects(link, message):
             return
         body = message.WhichOneof("body")
@@ -181,12 +187,13 @@ class Session:
 
     def link_down(self, link: Link, reason: str) -> None:
         self._links.discard(link)
-        step = self._steps[link.stage]
+        step = self._board.steps[link.stage]
         if self.is_over or step.link is not link:
             return
         if step.state is StageState.SENT:
+            step.fail_over()
             self._bounced(step)
-        elif step.state is StageState.RUNNING or self._holds_what_is_needed(step):
+        elif step.state is StageState.RUNNING or self._board.holds_what_is_needed(step):
             self._lost(step, lost_replica(step.name, step.replica, reason))
 
     # -- what follows from it
@@ -216,7 +223,7 @@ class Session:
         if output.edge == FINAL:
             self._emit(Announced(step.name, step.attempt, source_of(output)))
         elif step.link is not None and step.replica is not None:
-            self._payloads[output.edge] = EdgePayload(source_of(output), step.link, step.replica)
+            self._board.payloads[output.edge] = EdgePayload(source_of(output), step.link, step.replica)
             self._feed()
 
     def _finished(self, step: Step, finished: wire.Finished) -> None:
@@ -231,16 +238,21 @@ class Session:
     def _failed(self, step: Step, failed: wire.Failed) -> None:
         error = failure_of(failed)
         if step.state is StageState.SENT and bounces(error):
-            if step.link is not None:
-                self._context.pools[step.name].pause(step.link)
-            self._bounced(step)
+            self._refused(step, error)
         elif is_mendable(error, failed):
             self._lost(step, error)
         else:
             self._end(SessionEventKind.REFUSED, error)
 
+    def _refused(self, step: Step, error: OmniError) -> None:
+        """A full worker will have room again, one that leaves will not."""
+        if error.code is ErrorCode.OVERLOADED and step.link is not None:
+            self._context.pools[step.name].pause(step.link)
+        else:
+            step.fail_over()
+        self._bounced(step)
+
     def _bounced(self, step: Step) -> None:
-        step.fail_over()
         step.move(StageEventKind.BOUNCED)
         self._enqueue(step, is_urgent=True)
 
@@ -256,16 +268,10 @@ class Session:
         self._restart(step)
 
     def _restart(self, lost: Step) -> None:
-        active = frozenset(name for name, step in self._steps.items() if step.is_active)
-        for name in restart_set(self._context.plan, lost.name, self._readable(), active):
-            self._reset(self._steps[name])
+        for step in self._board.to_restart(lost):
+            self._stop(step)
+            self._board.reset(step)
         self._feed(is_urgent=True)
-
-    def _reset(self, step: Step) -> None:
-        self._stop(step)
-        for edge in step.planned.outputs:
-            self._payloads.pop(edge.name, None)
-        step.move(StageEventKind.RESTARTED)
 
     def _stop(self, step: Step) -> None:
         if step.ticket is not None:
@@ -276,27 +282,24 @@ class Session:
 
     def _feed(self, is_urgent: bool = False) -> None:
         """Queues each stage that has got all of its inputs."""
-        for step in self._steps.values():
-            has_inputs = all(edge.name in self._payloads for edge in step.planned.inputs)
-            if step.state is StageState.WAITING and has_inputs:
-                step.move(StageEventKind.FED)
-                self._enqueue(step, is_urgent)
+        for step in self._board.fed():
+            step.move(StageEventKind.FED)
+            self._enqueue(step, is_urgent)
 
     def _enqueue(self, step: Step, is_urgent: bool = False) -> None:
         ticket = step.ticket = Ticket(
             waiter=self,
             is_viable=self._context.is_viable,
-            contracts=contracts(self._payloads, step.planned),
+            contracts=self._board.contracts(step),
             avoid=step.avoid,
             queue_timeout_s=self._context.queue_timeout_s,
         )
         self._context.pools[step.name].enqueue(ticket, is_urgent)
 
     def _check_complete(self) -> None:
-        steps = self._steps.values()
-        finished = all(step.state is StageState.FINISHED for step in steps)
-        if not finished or any(step.planned.modality and not step.is_answered for step in steps):
+        if not self._board.is_complete:
             return
+        steps = self._board.steps.values()
         usage = {step.name: step.usage for step in steps}
         replicas = {step.name: step.replica.name for step in steps if step.replica is not None}
         self._emit(Completed(usage, replicas))
@@ -304,7 +307,7 @@ class Session:
 
     def expire(self) -> None:
         """Its time is up; called by a timer of its own."""
-        unfinished = ", ".join(step.name for step in self._steps.values() if step.is_active)
+        unfinished = ", ".join(self._board.unfinished)
         text = f"the answer took more than {self._timeout_s:g} s; unfinished: {unfinished or 'reading the output'}"
         self._end(SessionEventKind.EXPIRED, OmniError(ErrorCode.DEADLINE_EXCEEDED, text))
 
@@ -313,7 +316,7 @@ class Session:
         self._move(event)
         self._error = error
         self._timer.cancel()
-        for step in self._steps.values():
+        for step in self._board.steps.values():
             self._stop(step)
         for link in self._links:
             link.discard(self.request.request_id)
@@ -329,45 +332,3 @@ class Session:
     def _emit(self, event: SessionEvent | Announced) -> None:
         self._events.append(event)
         self._arrived.set()
-
-    def _wanted(self, step: Step) -> tuple[str, ...]:
-        """What a stage is asked for: each edge with a consumer yet to run, and the final output unless it was read."""
-        edges = (edge for edge in step.planned.outputs if self._steps[edge.target].state is not StageState.FINISHED)
-        names = tuple(edge.name for edge in edges if edge.name not in self._payloads)
-        return (*names, FINAL) if step.planned.modality and not step.is_answered else names
-
-    def _readable(self) -> frozenset[str]:
-        """Edges whose payloads a restarted consumer can still get; what `consumed` frees may be gone once taken."""
-        return frozenset(
-            edge.name
-            for edge in self._context.plan.edges
-            if (payload := self._payloads.get(edge.name)) is not None
-            and payload.is_readable
-            and (isinstance(payload.source, bytes) or edge.outlives_consumer or not self._may_be_consumed(edge.target))
-        )
-
-    def _may_be_consumed(self, consumer: str) -> bool:
-        return self._steps[consumer].state not in (StageState.WAITING, StageState.QUEUED)
-
-    def _holds_what_is_needed(self, step: Step) -> bool:
-        """True if a finished stage's payload is lost before its consumer was even sent to a worker."""
-        return any(
-            edge.name in self._payloads
-            and not self._payloads[edge.name].is_readable
-            and self._steps[edge.target].state in (StageState.WAITING, StageState.QUEUED)
-            for edge in step.planned.outputs
-        )
-
-    def _start_message(self, step: Step) -> wire.Start:
-        inputs = [input_of(edge.name, self._payloads[edge.name].source) for edge in step.planned.inputs]
-        return wire.Start(
-            remaining_ms=max(1, int(self.remaining_s * 1000)),
-            inputs=inputs or [wire.Input(edge=FINAL, inline=self._encoded_request)],
-            parameters=encode({**step.planned.sampling, **self.request.parameters}).to_bytes(),
-            outputs=step.wanted,
-            traceparent=self.request.traceparent,
-        )
-
-    @cached_property
-    def _encoded_request(self) -> bytes:
-        return encode(self.request.payload).to_bytes()

@@ -1,6 +1,5 @@
 """One stage of one request: where it is, who does it, and what it has announced."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -78,19 +77,8 @@ class EdgePayload:
         return self.producer.replica is not None and self.producer.replica.boot_id == self.replica.boot_id
 
 
-def contracts(payloads: Mapping[str, EdgePayload], planned: PlannedStage) -> dict[str, str]:
-    """The contract hash that a consumer must share on each of its inputs."""
-    return {edge.name: payloads[edge.name].replica.outputs.get(edge.name, "") for edge in planned.inputs}
-
-
 def source_of(message: wire.Output) -> Source:
     return message.inline if message.WhichOneof("source") == "inline" else message.handle
-
-
-def input_of(edge: str, source: Source) -> wire.Input:
-    if isinstance(source, bytes):
-        return wire.Input(edge=edge, inline=source)
-    return wire.Input(edge=edge, handle=source)
 
 
 def usage_of(message: wire.Usage) -> StageUsage:

@@ -24,7 +24,8 @@ from omni_runtime.orchestrator import (
 from omni_runtime.orchestrator.discovery.local import LocalDiscovery
 from tests.support.fake_model import fake_model, fake_worker, located
 from tests.support.fake_worker import FakeWorker, Job, answer_all
-from tests.support.stage_tables import IMAGE_STAGES, chain, image_table
+from tests.support.stage_tables import IMAGE_STAGES, chain, edge, image_table, stage
+from tests.support.stage_tables import table as stage_table
 
 
 @asynccontextmanager
@@ -81,6 +82,20 @@ async def test_events_end_with_exactly_one_completed(tmp_path: Path) -> None:
         session = orchestrator.submit(request())
         kinds = [type(event) async for event in session if not isinstance(event, Progress)]
     assert kinds == [FinalOutput, Completed]
+
+
+async def test_every_stage_gets_its_defaults_the_request_s_values_and_the_trace(tmp_path: Path) -> None:
+    first = stage("encoder", sampling={"steps": 4, "scale": 1.0})
+    second = stage("painter", "image", sampling={"steps": 8})
+    table = located(stage_table([first, second], [edge("encoder", "painter")]), tmp_path)
+    async with fake_model(table, tmp_path) as workers, orchestrator_of(table) as orchestrator:
+        await orchestrator.run(request(parameters={"scale": 3.0, "seed": 1}, traceparent="00-ab-cd-01"))
+    asked = {name: dict(worker.jobs[0].parameters) for name, worker in workers.items()}
+    assert asked == {
+        "encoder": {"steps": 4, "scale": 3.0, "seed": 1},
+        "painter": {"steps": 8, "scale": 3.0, "seed": 1},
+    }
+    assert {worker.jobs[0].start.traceparent for worker in workers.values()} == {"00-ab-cd-01"}
 
 
 async def test_a_deadline_ends_the_request_and_names_the_unfinished_stage(tmp_path: Path) -> None:

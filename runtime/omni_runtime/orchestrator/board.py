@@ -1,0 +1,76 @@
+"""Where a request is: each of its stages, and what lies on each edge between them. Nothing is sent here."""
+
+from omni_contract.wire.names import FINAL
+from omni_runtime.orchestrator.graph import Plan, restart_set
+from omni_runtime.orchestrator.states import StageEventKind, StageState
+from omni_runtime.orchestrator.steps import EdgePayload, Step
+
+NOT_SENT = frozenset({StageState.WAITING, StageState.QUEUED})
+
+
+class Board:
+    def __init__(self, plan: Plan) -> None:
+        self.steps = {stage.name: Step(stage) for stage in plan.stages}
+        self.payloads: dict[str, EdgePayload] = {}
+        self._plan = plan
+
+    @property
+    def is_complete(self) -> bool:
+        """True once every stage has finished and every final output was read."""
+        return all(
+            step.state is StageState.FINISHED and (step.is_answered or step.planned.modality is None)
+            for step in self.steps.values()
+        )
+
+    @property
+    def unfinished(self) -> list[str]:
+        return [name for name, step in self.steps.items() if step.is_active]
+
+    def fed(self) -> list[Step]:
+        """The stages that have got all of their inputs and do not know it yet."""
+        return [
+            step
+            for step in self.steps.values()
+            if step.state is StageState.WAITING and all(edge.name in self.payloads for edge in step.planned.inputs)
+        ]
+
+    def wanted(self, step: Step) -> tuple[str, ...]:
+        """What a stage is asked for: each edge with a consumer yet to run, and the final output unless it was read."""
+        edges = (edge for edge in step.planned.outputs if self.steps[edge.target].state is not StageState.FINISHED)
+        names = tuple(edge.name for edge in edges if edge.name not in self.payloads)
+        return (*names, FINAL) if step.planned.modality and not step.is_answered else names
+
+    def contracts(self, step: Step) -> dict[str, str]:
+        """The contract hash that the stage's replica must share on each of its inputs."""
+        return {edge.name: self.payloads[edge.name].replica.outputs.get(edge.name, "") for edge in step.planned.inputs}
+
+    def holds_what_is_needed(self, step: Step) -> bool:
+        """True if a finished stage's payload is gone before its consumer was even sent to a worker."""
+        return any(
+            edge.name in self.payloads
+            and not self.payloads[edge.name].is_readable
+            and self.steps[edge.target].state in NOT_SENT
+            for edge in step.planned.outputs
+        )
+
+    def to_restart(self, lost: Step) -> list[Step]:
+        names = restart_set(self._plan, lost.name, self._readable(), frozenset(self.unfinished))
+        return [self.steps[name] for name in names]
+
+    def reset(self, step: Step) -> None:
+        for edge in step.planned.outputs:
+            self.payloads.pop(edge.name, None)
+        step.move(StageEventKind.RESTARTED)
+
+    def _readable(self) -> frozenset[str]:
+        """Edges whose payloads a restarted consumer can still get; what `consumed` frees may be gone once sent for."""
+        return frozenset(
+            edge.name
+            for edge in self._plan.edges
+            if (payload := self.payloads.get(edge.name)) is not None
+            and payload.is_readable
+            and (isinstance(payload.source, bytes) or edge.outlives_consumer or self._is_unsent(edge.target))
+        )
+
+    def _is_unsent(self, stage: str) -> bool:
+        return self.steps[stage].state in NOT_SENT
