@@ -63,6 +63,7 @@ async def test_a_reader_without_time_left_is_refused(large_peer: Peer, consumer:
         await consumer.get(await large_peer.put("raw", MIB), 0.0)
 
 
+@pytest.mark.case("runtime:X6")
 async def test_a_silent_owner_costs_no_more_than_the_readers_deadline(large_peer: Peer, consumer: ConnectorSet):
     handle = await large_peer.put("raw", MIB)
     os.kill(large_peer.process.pid, signal.SIGSTOP)
@@ -72,6 +73,7 @@ async def test_a_silent_owner_costs_no_more_than_the_readers_deadline(large_peer
     assert await consumer.get(handle, PATIENCE_S) == payloads.raw(MIB)
 
 
+@pytest.mark.case("runtime:X3")
 async def test_an_owner_that_died_before_the_transfer_is_named(large_peer: Peer, consumer: ConnectorSet):
     handle = await large_peer.put("raw", MIB)
     await large_peer.kill()

@@ -51,6 +51,7 @@ async def test_an_empty_stream_just_ends(large_peer: Peer, consumer: ConnectorSe
     assert await chunks_of(consumer, handle) == []
 
 
+@pytest.mark.case("runtime:C3")
 async def test_a_stream_whose_owner_dies_breaks_with_an_error(large_peer: Peer, consumer: ConnectorSet):
     handle = await large_peer.open_stream()
     await large_peer.append(handle, 100)

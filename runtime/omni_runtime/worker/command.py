@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from omni_contract.cli.command import Command
 from omni_contract.wire.logs import configure_logging
 from omni_contract.wire.stage_file import StageFile
-from omni_runtime.worker.process import ExitCode, die_with_parent, run_worker
+from omni_runtime.plugins import MissingExtraError
+from omni_runtime.worker.process import ExitCode, ListenError, die_with_parent, run_worker
 from omni_runtime.worker.settings import add_arguments, settings_from
 
 logger = logging.getLogger(__name__)
@@ -27,7 +28,14 @@ def run(arguments: argparse.Namespace) -> int:
         logger.error("stage file %s cannot be used: %s", settings.stage_file, error)
         return ExitCode.LOAD_FAILED
     configure_logging(settings.log_json, replica=settings.replica, stage=file.stage)
-    return uvloop.run(run_worker(settings, file))
+    try:
+        return uvloop.run(run_worker(settings, file))
+    except MissingExtraError as error:
+        logger.error("%s", error)
+        return ExitCode.LOAD_FAILED
+    except ListenError as error:
+        logger.error("%s", error)
+        return ExitCode.LISTEN_FAILED
 
 
 command = Command(name="worker", help="run one stage of a model", configure=add_arguments, run=run)

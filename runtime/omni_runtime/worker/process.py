@@ -38,6 +38,11 @@ class ExitCode(IntEnum):
     OK = 0
     LOAD_FAILED = 3
     ENGINE_DIED = 4
+    LISTEN_FAILED = 5
+
+
+class ListenError(Exception):
+    """An address cannot be served; the message names it."""
 
 
 def die_with_parent() -> None:
@@ -75,15 +80,25 @@ async def _listening(stage: Stage, service: StageWorkerService, settings: Worker
     add_StageWorkerServicer_to_server(service, server)
     add_ControlServicer_to_server(ControlService(stage), server)
     add_HealthServicer_to_server(WorkerHealth(stage, settings.liveness_timeout_s), server)
-    server.add_insecure_port(settings.listen)
+    _bind(server, stage, settings)
     await server.start()
-    if settings.metrics_port is not None:
-        start_http_server(settings.metrics_port, registry=stage.metrics.registry)
     logger.info("listening on %s", settings.listen)
     try:
         yield
     finally:
         await server.stop(FLUSH_S)
+
+
+def _bind(server: grpc.aio.Server, stage: Stage, settings: WorkerSettings) -> None:
+    try:
+        server.add_insecure_port(settings.listen)
+    except RuntimeError as error:
+        raise ListenError(f"cannot listen on {settings.listen}: it is in use or not an address of this host") from error
+    if settings.metrics_port is not None:
+        try:
+            start_http_server(settings.metrics_port, registry=stage.metrics.registry)
+        except OSError as error:
+            raise ListenError(f"cannot serve metrics on port {settings.metrics_port}: {error.strerror}") from error
 
 
 async def _live(stage: Stage, service: StageWorkerService) -> ExitCode:

@@ -81,6 +81,11 @@ def test_any_bytes_are_either_a_payload_or_a_codec_error(noise: bytes):
             continue
 
 
+def test_bytes_that_no_value_describes_are_refused():
+    with pytest.raises(CodecError, match="its header describes"):
+        decode(encode({"a": b"abc"}).to_bytes() + b"x")
+
+
 def test_arrays_are_neither_copied_nor_moved_off_their_alignment():
     source = memoryview(bytearray(256))
     encoded = encode({"name": "x", "a": Array("float32", (4, 16), source)})

@@ -7,6 +7,7 @@ import signal
 import sys
 import urllib.request
 from pathlib import Path
+from socket import socket
 
 import grpc
 import pytest
@@ -224,6 +225,25 @@ async def test_a_stage_that_cannot_load_says_why_and_exits(tmp_path: Path):
         assert await worker.exit_code() == ExitCode.LOAD_FAILED
         errors = [line["message"] for line in worker.log_lines if line["level"] == "ERROR"]
         assert errors == ['stage "denoiser" cannot load: RuntimeError: the fake engine is told to crash while it loads']
+
+
+@pytest.mark.parametrize("taken", ["grpc", "metrics"])
+async def test_an_address_in_use_is_named_in_one_sentence(tmp_path: Path, taken: str):
+    with socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        options = {"metrics_port": port} if taken == "metrics" else {"listen": f"127.0.0.1:{port}"}
+        async with WorkerProcess(stage_file(), tmp_path, wait_ready=False, **options) as worker:
+            assert await worker.exit_code() == ExitCode.LISTEN_FAILED
+            [error] = [line["message"] for line in worker.log_lines if line["level"] == "ERROR"]
+            assert str(port) in error and "Traceback" not in worker.log
+
+
+async def test_a_stage_file_that_cannot_be_read_is_named(tmp_path: Path):
+    async with WorkerProcess(stage_file(), tmp_path, wait_ready=False, stage_file=tmp_path / "absent.json") as worker:
+        assert await worker.exit_code() == ExitCode.LOAD_FAILED
+        assert "absent.json cannot be used" in worker.log and "Traceback" not in worker.log
 
 
 async def test_a_stalled_engine_fails_liveness_but_its_requests_end_at_their_deadline(tmp_path: Path):

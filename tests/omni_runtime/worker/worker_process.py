@@ -42,7 +42,8 @@ class WorkerProcess:
 
     @property
     def log_lines(self) -> list[dict[str, str]]:
-        return [json.loads(line) for line in self.log.splitlines()]
+        """Ours; gRPC's core writes lines of its own."""
+        return [json.loads(line) for line in self.log.splitlines() if line.startswith("{")]
 
     @property
     def _log_path(self) -> Path:
