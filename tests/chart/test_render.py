@@ -91,9 +91,29 @@ def test_wrong_values_are_refused_by_name(chart: Helm, values: dict[str, Any], c
         chart.render(values)
 
 
-def test_pool_of_an_unknown_profile_is_refused_with_the_known_ones(chart: Helm) -> None:
-    with pytest.raises(CommandFailed, match=r'profile "h100" is not in accelerators\.profiles; known: ascend, cpu'):
-        chart.render({"accelerators": {"pools": {"h100": {"profile": "h100"}}}})
+@pytest.mark.parametrize(
+    ("accelerators", "complaint"),
+    [
+        (
+            {"pools": {"h100": {"profile": "h100"}}},
+            r'pools\.h100: profile "h100" is not in accelerators\.profiles; known: ascend, cpu',
+        ),
+        (
+            {"profiles": {"intel": {"vendor": "xpu"}}, "pools": {"max": {"profile": "intel"}}},
+            r'pools\.max: vendor "xpu" needs a resource',
+        ),
+        (
+            {"pools": {"big": {"profile": "cpu", "resource": "nvidia.com/gpu"}}},
+            r'pools\.big: vendor "cpu" has no devices',
+        ),
+    ],
+    ids=["unknown profile", "no resource", "resource of a cpu"],
+)
+def test_pools_that_the_operator_would_refuse_are_refused_by_helm(
+    chart: Helm, accelerators: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(CommandFailed, match=complaint):
+        chart.render({"accelerators": accelerators})
 
 
 @pytest.mark.case("operator:K01")

@@ -2,9 +2,13 @@
 
 import io
 import json
+import subprocess
+import sys
+import textwrap
 from base64 import b64decode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy
 import pytest
@@ -93,6 +97,19 @@ def test_sdk_inside_the_cluster_gets_the_same_picture(cluster: Cluster, painter:
     png = inside.picture(cluster.kind, cluster.namespace, cluster.runtime_image, url, painter, asked)
 
     assert all_equal([array(png)], reference_images(cluster.checkpoint, [asked]))
+
+
+def test_commands_of_the_notes_make_a_picture(cluster: Cluster, painter: str, tmp_path: Path) -> None:
+    notes = cluster.installation.helm.notes()
+    target = f"service/{painter}-frontend"
+    assert f"kubectl port-forward {target} 8000:80\n" in notes
+    snippet = textwrap.dedent(notes[notes.index("   import base64") : notes.index('"helm uninstall"')])
+
+    with port_forward(cluster.kind, cluster.namespace, target) as url:
+        program = snippet.replace("http://127.0.0.1:8000", url)
+        subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=300)
+
+    assert array((tmp_path / "cube.png").read_bytes()).shape == (64, 64, 3)
 
 
 def test_request_id_is_in_the_log_of_every_stage(cluster: Cluster, painter: str, client: OpenAI) -> None:

@@ -38,6 +38,10 @@ class Helm:
         command = ("upgrade", "--install", RELEASE, self.chart, "-n", NAMESPACE, "--create-namespace", *options)
         return self._run(*command, values=values)
 
+    def notes(self) -> str:
+        """What the chart tells the user who has installed it."""
+        return self._run("get", "notes", RELEASE, "-n", NAMESPACE)
+
     def uninstall(self) -> str:
         return self._run("uninstall", RELEASE, "-n", NAMESPACE, "--wait")
 

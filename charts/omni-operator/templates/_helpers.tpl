@@ -53,6 +53,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if not (hasKey $profiles $pool.profile) -}}
 {{- fail (printf "accelerators.pools.%s: profile %q is not in accelerators.profiles; known: %s" $name $pool.profile (keys $profiles | sortAlpha | join ", ")) -}}
 {{- end -}}
+{{- $profile := get $profiles $pool.profile -}}
+{{- $resource := $pool.resource | default $profile.resource -}}
+{{- if and (ne $profile.vendor "cpu") (not $resource) -}}
+{{- fail (printf "accelerators.pools.%s: vendor %q needs a resource, for example \"nvidia.com/gpu\"" $name $profile.vendor) -}}
+{{- else if and (eq $profile.vendor "cpu") $resource -}}
+{{- fail (printf "accelerators.pools.%s: vendor \"cpu\" has no devices, but its resource is %q; remove it" $name $resource) -}}
+{{- end -}}
 {{- $_ := set $pools $name (include "omni.withImage" (dict "root" $ "value" $pool "image" $pool.image) | fromJson) -}}
 {{- end -}}
 {{- dict "profiles" $profiles "pools" $pools "allowFakeEngine" .Values.accelerators.allowFakeEngine | toJson -}}
