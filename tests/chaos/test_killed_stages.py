@@ -33,7 +33,7 @@ async def all_hold_nothing(processes: ModelProcesses) -> None:
         await stats_when(processes.plans[name].health, holds_nothing, within_s=SETTLE_S)
 
 
-@pytest.mark.case("operator:F15", "runtime:L7")
+@pytest.mark.case("operator:F15", "runtime:L7", "runtime:L18")
 async def test_all_requests_are_answered_right_while_each_stage_process_is_killed_in_turn(tmp_path: Path) -> None:
     async def kill_each() -> None:
         for name in processes.stages:
@@ -71,6 +71,7 @@ async def test_the_only_replica_finishes_what_it_runs_before_it_leaves(tmp_path:
         assert await processes.wait("denoiser", timeout_s=30) == 0
 
 
+@pytest.mark.case("runtime:L13")
 async def test_a_stage_that_hangs_is_left_out_and_comes_back(tmp_path: Path) -> None:
     with model_processes(fake_chain(usual=STEPS, replicas=2), tmp_path) as processes:
         await processes.start()

@@ -1,5 +1,6 @@
 """`omni serve` starts, tells, restarts, stops, and leaves nothing. Fake engines: what is tested is the supervisor."""
 
+import asyncio
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from openai import OpenAI
 from tests.local.conftest import fake_model_file
 from tests.support.process_census import eventually
 from tests.support.serve_process import Serve, serving
+from tests.support.worker_stats import stats_when
 
 FAKES = "--allow-fake-engine"
 
@@ -55,7 +57,7 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:
     arguments = fake_model_file(tmp_path, denoiser="behavior: stall")
     with serving(*arguments, folder=tmp_path) as serve, socket.create_connection(address(serve.url())) as client:
         client.sendall(request_bytes())
-        eventually(lambda: "request_id" in serve.log(), bool, within_s=10)
+        asyncio.run(stats_when(socket_of(serve, "denoiser"), lambda now: now.running == 1, within_s=10))
         serve.signal(signal.SIGINT)
         eventually(lambda: "press Ctrl-C again" in serve.log(), bool, within_s=10)
         serve.signal(signal.SIGINT)
@@ -155,6 +157,11 @@ def test_a_terminal_shows_one_living_line(tmp_path: Path) -> None:
     os.close(theirs)
     assert "denoiser 0 s" in shown
     assert "\r\x1b[K" in shown
+
+
+def socket_of(serve: Serve, stage: str) -> str:
+    (path,) = serve.runtime_dir.rglob(f"{stage}-0.sock")
+    return f"unix:{path}"
 
 
 def address(url: str) -> tuple[str, int]:
