@@ -18,12 +18,13 @@ logger = logging.getLogger(__name__)
 
 
 class Membership:
-    """The pools of all stages. `seen_live` holds the stages that have had a routable replica at least once."""
+    """The pools of all stages, and which of them have had a routable replica at least once."""
 
     def __init__(self, table: StageTable, discovery: Discovery, settings: OrchestratorSettings) -> None:
         self.table = table
         self.pools: dict[str, StagePool] = {stage.name: StagePool(stage.name) for stage in table.stages}
-        self.seen_live: set[str] = set()
+        self._seen: set[str] = set()
+        self._seen_all = asyncio.Event()
         self._discovery = discovery
         self._settings = settings
         self._plans: dict[tuple[str, ...], Plan] = {}
@@ -43,6 +44,13 @@ class Membership:
     def viability(self, of: Plan) -> Viability:
         return partial(self._is_viable, of)
 
+    @property
+    def has_seen_all(self) -> bool:
+        return self._seen_all.is_set()
+
+    async def wait_seen(self) -> None:
+        await self._seen_all.wait()
+
     def can_serve(self, modality: str) -> bool:
         chain = self.plan((modality,))
         return all(
@@ -53,12 +61,17 @@ class Membership:
     def link_changed(self, link: Link) -> None:
         self._viable.clear()
         if link.is_routable:
-            self.seen_live.add(link.stage)
+            self._note_seen(link.stage)
         for pool in list(self.pools.values()):
             pool.members_changed()
 
     def slot_freed(self, link: Link) -> None:
         self.pools[link.stage].pump()
+
+    def _note_seen(self, stage: str) -> None:
+        self._seen.add(stage)
+        if self._seen.issuperset(stage.name for stage in self.table.stages):
+            self._seen_all.set()
 
     def _is_viable(self, of: Plan, boot_id: str) -> bool:
         if of not in self._viable:

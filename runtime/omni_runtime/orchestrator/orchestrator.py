@@ -74,7 +74,10 @@ class Orchestrator:
     @property
     def is_ready(self) -> bool:
         """True once each stage was seen live; it stays so, since a later loss is answered with 503."""
-        return self._membership.seen_live.issuperset(stage.name for stage in self.table.stages)
+        return self._membership.has_seen_all
+
+    async def wait_ready(self) -> None:
+        await self._membership.wait_seen()
 
     @property
     def open_sessions(self) -> int:
