@@ -6,9 +6,11 @@ after a crash, and nothing is left to be cleaned but a few empty cgroup folders.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +26,7 @@ INOTIFY_LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
 INOTIFY_NEEDED = 512
 START_TIMEOUT_S = 60
 STOP_GRACE_S = 15
+CGROUPS_TIMEOUT_S = 10
 NAMESPACES = (
     "unshare",
     "--net",
@@ -101,7 +104,8 @@ class Sandbox:
 
     @property
     def _cgroup(self) -> str:
-        return f"omni-test-{self.name}"
+        """One name for each data folder, since clusters of two caches may have the same name."""
+        return f"omni-test-{self.name}-{hashlib.sha256(bytes(self.data)).hexdigest()[:8]}"
 
     def _dockerd(self) -> list[str]:
         options = [
@@ -127,9 +131,13 @@ class Sandbox:
 
     def _remove_cgroups(self) -> None:
         """The kernel empties a cgroup a moment after its last process has ended; only empty folders can be removed."""
-        for top in self.cgroups():
-            for folder, _, _ in os.walk(top, topdown=False):  # one that disappears meanwhile is passed over
-                _remove_cgroup(Path(folder))
+        deadline = time.monotonic() + CGROUPS_TIMEOUT_S
+        while self.cgroups() and time.monotonic() < deadline:
+            for top in self.cgroups():
+                for folder, _, _ in os.walk(top, topdown=False):  # one that disappears meanwhile is passed over
+                    with suppress(OSError):
+                        Path(folder).rmdir()
+            time.sleep(POLL_S)
 
     @property
     def _earlier_limit(self) -> Path:
@@ -161,14 +169,3 @@ def first_child(pid: int) -> int | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return int(children[0]) if children else None
-
-
-def _remove_cgroup(folder: Path) -> None:
-    for _ in range(100):
-        try:
-            folder.rmdir()
-            return
-        except FileNotFoundError:
-            return
-        except OSError:  # busy: its last process is not gone yet
-            time.sleep(POLL_S)
