@@ -4,12 +4,13 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Protocol
 
 from omni_operator import labels
 from omni_operator.errors import ApiError, LeaseLost
-from omni_operator.kube.api import KubeApi, Scope
-from omni_operator.kube.informer import Informer
-from omni_operator.kube.lease import Election, FencedWriter
+from omni_operator.kube.api import Scope, Writer
+from omni_operator.kube.informer import Informer, Source
+from omni_operator.kube.lease import Election, FencedWriter, LeaseApi
 from omni_operator.kube.queue import WorkQueue
 from omni_operator.kube.store import Store
 from omni_operator.metrics import RECONCILE_SECONDS, RECONCILES
@@ -38,9 +39,13 @@ class Health:
     models: int = 0
 
 
+class Api(Source, Writer, LeaseApi, Protocol):
+    """Everything that the controller asks of the API server."""
+
+
 @dataclass
 class Controller:
-    kube: KubeApi
+    kube: Api
     settings: Settings
     identity: Identity
     queue: WorkQueue = field(default_factory=WorkQueue)

@@ -63,6 +63,10 @@ def a_world(installation: Installation) -> Iterator[World]:
         yield made
 
 
+another_world = a_world
+"""One more namespace."""
+
+
 @pytest.fixture
 def proxy(installation: Installation) -> Iterator[FaultProxy]:
     with fault_proxy(installation.plane) as made:

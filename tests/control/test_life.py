@@ -210,3 +210,14 @@ def test_the_children_pass_restricted_pod_security(a_world: World, operator: Ope
     stages = [a_stage("on-nvidia", "h200"), a_stage("on-rocm", "mi300"), a_stage("on-ascend", "ascend910")]
     a_world.create("secure", a_spec(*stages))
     a_world.wait_ready("secure")
+
+
+@pytest.mark.case("operator:K04")
+def test_an_operator_of_one_namespace_leaves_the_others_alone(
+    a_world: World, another_world: World, make_operator: MakeOperator
+) -> None:
+    make_operator(watchNamespaces=[a_world.namespace]).start()
+    another_world.create("toy", a_spec(a_stage("denoiser")))
+    a_world.create("toy", a_spec(a_stage("denoiser")))
+    a_world.wait_ready("toy")
+    assert another_world.all_children("toy") == set()

@@ -3,15 +3,19 @@
 `feeds` a store like informers do, at once, or on `deliver` if it `lags`.
 """
 
+from __future__ import annotations
+
+import asyncio
 import copy
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
 from omni_operator.errors import Conflict, NotFound
+from omni_operator.kube.api import Listing, Scope, WatchEvent
 from omni_operator.kube.store import Store
+from omni_operator.merge import MERGE_KEYS
 from omni_operator.objects import DEPLOYMENT, Kind, Manifest, controller_of, kind_of
-from omni_operator.plan.diff import MERGE_KEYS
 
 Place = tuple[Kind, str, str]
 
@@ -37,6 +41,7 @@ class FakeKube:
     _objects: dict[Place, Manifest] = field(default_factory=dict)
     _applied: dict[Place, Manifest] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(100))
+    _watches: list[tuple[Kind, asyncio.Queue[WatchEvent]]] = field(default_factory=list)
     _undelivered: list[tuple[bool, Manifest]] = field(default_factory=list)
 
     # ---- what the operator calls
@@ -62,6 +67,27 @@ class FakeKube:
         place = place_of(manifest)
         self._note("delete", place[0], place[2])
         self.remove(*place)
+
+    async def create(self, manifest: Manifest) -> Manifest:
+        if place_of(manifest) in self._objects:
+            raise Conflict(409, "already exists")
+        return self._change(place_of(manifest), manifest)
+
+    async def replace(self, manifest: Manifest) -> Manifest:
+        place = place_of(manifest)
+        if self._get(place)["metadata"]["resourceVersion"] != manifest["metadata"]["resourceVersion"]:
+            raise Conflict(409, "the object has been modified")
+        return self._change(place, manifest)
+
+    async def list(self, scope: Scope) -> Listing:
+        return Listing([copy.deepcopy(item) for item in self.objects(scope.kind).values()], str(next(self._numbers)))
+
+    async def watch(self, scope: Scope, resource_version: str) -> AsyncIterator[WatchEvent]:
+        """Everything from now on: the fake keeps no history."""
+        events: asyncio.Queue[WatchEvent] = asyncio.Queue()
+        self._watches.append((scope.kind, events))
+        while True:
+            yield await events.get()
 
     # ---- what the rest of the cluster does
 
@@ -128,6 +154,9 @@ class FakeKube:
         return copy.deepcopy(self._objects[place])
 
     def _tell(self, is_deletion: bool, item: Manifest) -> None:
+        for kind, events in self._watches:
+            if kind is kind_of(item):
+                events.put_nowait(WatchEvent("DELETED" if is_deletion else "MODIFIED", copy.deepcopy(item)))
         if self.lags:
             self._undelivered.append((is_deletion, copy.deepcopy(item)))
         else:

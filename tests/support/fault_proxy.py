@@ -54,6 +54,7 @@ class FaultProxy:
     after: Callable[[Call], None] = lambda call: None
     calls: list[Call] = field(default_factory=list)
     port: int = 0
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     _streams: list[web.BaseRequest] = field(default_factory=list)
 
     def kubeconfig(self, path: Path, of: Path) -> Path:
@@ -71,7 +72,7 @@ class FaultProxy:
         for request in list(self._streams):
             transport = request.transport
             if transport is not None:
-                request.loop.call_soon_threadsafe(transport.abort)
+                self.loop.call_soon_threadsafe(transport.abort)
 
     # ---- inside
 
@@ -129,7 +130,8 @@ def _refusal(call: Call, answer: Answer) -> web.Response:
 @contextmanager
 def fault_proxy(plane: ControlPlane) -> Iterator[FaultProxy]:
     """In a thread of its own, so that a test may be as synchronous as it likes."""
-    proxy, loop = FaultProxy(plane), asyncio.new_event_loop()
+    proxy = FaultProxy(plane)
+    loop = proxy.loop
     thread = threading.Thread(target=loop.run_forever, name="fault proxy")
     thread.start()
     runner = asyncio.run_coroutine_threadsafe(_serve(proxy), loop).result(10)

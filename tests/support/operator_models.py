@@ -8,10 +8,11 @@ from typing import Any
 from omni_contract.accelerators import AcceleratorCatalog
 from omni_contract.resolve import ResolvedModel, resolve
 from omni_contract.wire import names as wire
-from omni_operator.build.children import Owner, desired_children
+from omni_operator.build.children import desired_children
 from omni_operator.build.unit import render
 from omni_operator.objects import Manifest, ModelKey
 from omni_operator.plan.inputs import Inputs, inputs_of
+from omni_operator.plan.observe import Owner
 from omni_operator.plan.record import Record
 from omni_operator.reconcile import spec_of
 from omni_operator.settings import FrontendSettings, Settings
@@ -69,6 +70,8 @@ CATALOG: dict[str, Any] = {
     },
 }
 """Pools of the four vendors, as the chart's values hold them."""
+
+POOLS = tuple(CATALOG["pools"])
 
 
 def a_catalog(changes: Mapping[str, Any] | None = None) -> AcceleratorCatalog:

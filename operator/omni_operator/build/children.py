@@ -1,7 +1,6 @@
 """All children of a model as they should be: its record's manifests, scaled, owned, labelled with what we asked for."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from omni_contract.resolve import ResolvedModel, StageLocation, stage_table
 from omni_contract.wire import names as wire
@@ -10,19 +9,8 @@ from omni_operator.build.configmap import stage_table_map
 from omni_operator.build.controller_revision import controller_revision
 from omni_operator.objects import CHILD_KINDS, DEPLOYMENT, Manifest, kind_of
 from omni_operator.plan import names
+from omni_operator.plan.observe import Owner
 from omni_operator.plan.record import Record
-
-
-@dataclass(frozen=True)
-class Owner:
-    """The OmniModel that owns the children."""
-
-    name: str
-    namespace: str
-    uid: str
-    created: int
-    """Unix seconds."""
-    is_suspended: bool = False
 
 
 def desired_children(model: ResolvedModel, record: Record, owner: Owner, observed: list[Manifest]) -> list[Manifest]:

@@ -6,9 +6,9 @@ from math import ceil
 from omni_contract.accelerators import ClaimMount
 from omni_contract.resolve.resolved import ResolvedDevice, ResolvedModel, ResolvedStage
 from omni_contract.wire import names as wire
-from omni_operator import labels
-from omni_operator.build import pod, quantity
-from omni_operator.build.merge import merge
+from omni_operator import labels, quantity
+from omni_operator.build import pod
+from omni_operator.merge import merge
 from omni_operator.objects import Manifest
 from omni_operator.plan import names
 from omni_operator.settings import ImageSettings

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from omni_contract.accelerators import ClaimMount
-from omni_operator.build import quantity
+from omni_operator import quantity
 from omni_operator.objects import Manifest
 from omni_operator.settings import ImageSettings
 

@@ -12,11 +12,12 @@ from omni_contract.api.problems import InvalidModelError
 from omni_contract.api.v1alpha1.resource import OmniModel
 from omni_contract.cli.command import Command
 from omni_contract.resolve import resolve
-from omni_operator.build.children import Owner, desired_children
+from omni_operator.build.children import desired_children
 from omni_operator.build.unit import render
 from omni_operator.errors import SettingsError
 from omni_operator.objects import Manifest
 from omni_operator.plan.inputs import inputs_of
+from omni_operator.plan.observe import Owner
 from omni_operator.settings import FrontendSettings, Settings, load_catalog
 
 UNKNOWN_UID = "00000000-0000-0000-0000-000000000000"

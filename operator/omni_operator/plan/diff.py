@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from omni_operator import labels
-from omni_operator.build import quantity
-from omni_operator.build.merge import MERGE_KEYS
+from omni_operator import labels, quantity
+from omni_operator.merge import MERGE_KEYS
 from omni_operator.objects import Manifest, annotations_of
 
 

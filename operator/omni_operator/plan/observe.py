@@ -6,9 +6,20 @@ from datetime import datetime
 
 from omni_contract.wire import names as wire
 from omni_operator import labels
-from omni_operator.build.children import Owner
 from omni_operator.objects import DEPLOYMENT, Manifest, annotations_of, kind_of, labels_of
 from omni_operator.plan.changes import is_owned
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The OmniModel that owns the children."""
+
+    name: str
+    namespace: str
+    uid: str
+    created: int
+    """Unix seconds."""
+    is_suspended: bool = False
 
 
 @dataclass(frozen=True)

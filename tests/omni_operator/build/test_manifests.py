@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from omni_operator.build.children import Owner, replicas_of
+from omni_operator.build.children import replicas_of
 from omni_operator.objects import Manifest
 from omni_operator.plan.names import canonical
+from omni_operator.plan.observe import Owner
 from tests.support.operator_models import a_model, a_spec, a_stage, child, children_of, resolved, some_settings
 
 Golden = Callable[[str, list[Manifest]], None]

@@ -1,6 +1,6 @@
 """A user's pod template lies under ours: it may add, it may not take away."""
 
-from omni_operator.build.merge import merge
+from omni_operator.merge import merge
 
 
 def test_what_only_the_template_says_is_kept() -> None:

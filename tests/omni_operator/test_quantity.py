@@ -2,7 +2,7 @@ from decimal import Decimal
 
 import pytest
 
-from omni_operator.build import quantity
+from omni_operator import quantity
 
 
 @pytest.mark.parametrize(("text", "amount"), [("500m", "0.5"), ("2", "2"), ("1.5Gi", 1.5 * 2**30), ("3k", 3000)])
