@@ -58,8 +58,10 @@ class Keeper:
             started_s = self._now()
             reason = await self._run_once()
             if self._stopping.is_set():
+                self._console.ended(self.plan.name, "stopped")
                 return
             if not self.is_ready.is_set():
+                self._console.ended(self.plan.name, reason)
                 raise StartError(self.plan.name, reason, self._last_line)
             crashes = self._back_off.crashes_after(crashes, self._now() - started_s)
             await self._wait_before_restart(reason, self._back_off.delay_s(crashes))
@@ -92,9 +94,8 @@ class Keeper:
                 readiness.cancel()
         finally:
             process.kill()
-        reason = NEVER_READY.format(self.plan.start_timeout_s) if was_late else describe_exit(code)
-        self._console.ended(self.plan.name, "stopped" if self._stopping.is_set() else reason)
-        return reason
+            self._process = None
+        return NEVER_READY.format(self.plan.start_timeout_s) if was_late else describe_exit(code)
 
     async def _announce_ready(self, process: Child) -> bool:
         """False after ending a process that took too long."""
@@ -109,7 +110,7 @@ class Keeper:
         return True
 
     async def _wait_before_restart(self, reason: str, delay_s: float) -> None:
-        self._console.say(f"{reason}; starting it again in {delay_s:g} s", self.plan.name)
+        self._console.ended(self.plan.name, f"{reason}; starting it again in {delay_s:g} s")
         try:
             async with asyncio.timeout(delay_s):
                 await self._stopping.wait()

@@ -32,6 +32,8 @@ class Bond:
 class ChildProcess:
     def __init__(self, process: Process) -> None:
         self._process = process
+        self._is_gone = False
+        """The whole group is; from then on its number may be another's."""
 
     @classmethod
     async def start(cls, plan: ProcessPlan, bond: Bond, environment: Mapping[str, str]) -> "ChildProcess":
@@ -67,6 +69,7 @@ class ChildProcess:
         """The exit code; minus the signal's number if one ended it. What is left of its group ends with it."""
         code = await self._process.wait()
         self.kill()
+        self._is_gone = True
         return code
 
     async def stop(self, timeout_s: float) -> None:
@@ -80,6 +83,8 @@ class ChildProcess:
             self.kill()
 
     def kill(self) -> None:
+        if self._is_gone:
+            return
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
 

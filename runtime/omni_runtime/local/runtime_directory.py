@@ -21,12 +21,15 @@ LONGEST_SOCKET_NAME = len("/12345678/123456789012345-999.sock")
 
 
 def runtime_root(xdg_runtime_dir: str | None, uid: int) -> Path:
-    """Below the user's runtime directory; below /tmp if there is none or sockets could not be named in it."""
-    if xdg_runtime_dir and len(f"{xdg_runtime_dir}/omni") + LONGEST_SOCKET_NAME <= SOCKET_PATH_BYTES:
-        root = Path(xdg_runtime_dir)
-        if root.is_dir() and os.access(root, os.W_OK):
-            return root / "omni"
-    return Path(tempfile.gettempdir()) / f"omni-{uid}"
+    """Below the user's runtime directory; below the temporary one if sockets could not be made there."""
+    if xdg_runtime_dir and os.access(xdg_runtime_dir, os.W_OK) and sockets_fit(root := Path(xdg_runtime_dir, "omni")):
+        return root
+    root = Path(tempfile.gettempdir(), f"omni-{uid}")
+    return root if sockets_fit(root) else Path("/tmp", root.name)
+
+
+def sockets_fit(root: Path) -> bool:
+    return len(os.fsencode(root)) + LONGEST_SOCKET_NAME <= SOCKET_PATH_BYTES
 
 
 @contextmanager
