@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from images import base, content, environment, metadata
+from images import base, content, environment, metadata, programs
 from images.buildah import Buildah
 from images.recipes import PREFIX, RECIPES, REPOSITORY, Recipe
 from images.steps import line, step
@@ -38,6 +38,7 @@ def _ensure(recipe: Recipe, cache: Path, baked: bool) -> Image:
         image.archive.touch()
         line(f"{recipe.name}: nothing changed ({image.archive.name})")
         return image
+    programs.ensure()
     buildah = Buildah(cache / "store")
     below = _ensure_environment(recipe, buildah, cache) if baked else _ensure_base(buildah, cache)
     with step(f"{recipe.name}: our code"), _code(recipe) as code:

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from images import content
+from images import content, programs
 from images.commands import run
 from images.errors import ForbiddenPackages
 from images.recipes import Recipe
@@ -17,7 +17,7 @@ def ensure(recipe: Recipe, cache: Path) -> Path:
     folder = cache / f"environment-{recipe.name}-{key(recipe)}"
     if not folder.exists():
         with step(f"{recipe.name}: packages of requirements/{recipe.requirements}"):
-            _make(recipe, folder)
+            _make(recipe, folder, programs.uv(cache))
         _remove_others(folder, f"environment-{recipe.name}-*")
     return folder
 
@@ -32,11 +32,11 @@ def _remove_others(folder: Path, pattern: str) -> None:
             shutil.rmtree(other)
 
 
-def _make(recipe: Recipe, folder: Path) -> None:
+def _make(recipe: Recipe, folder: Path, uv: Path) -> None:
     partial = folder.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
-    run(["uv", "venv", "-q", "--python", PYTHON, partial])
-    run(["uv", "pip", "sync", "-q", "--require-hashes", recipe.lock], env={"VIRTUAL_ENV": str(partial)})
+    run([uv, "venv", "-q", "--python", PYTHON, partial])
+    run([uv, "pip", "sync", "-q", "--require-hashes", recipe.lock], env={"VIRTUAL_ENV": str(partial)})
     refuse_forbidden(recipe, partial)
     byte_compile(partial, "/opt/venv")
     partial.rename(folder)

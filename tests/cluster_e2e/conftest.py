@@ -1,6 +1,7 @@
 """The chart on the shared kind cluster, and two models: the tiny painter, and a chain of fake stages for faults."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,8 +45,17 @@ class Cluster:
         """In the namespace of the tests."""
         return self.kind.kubectl("-n", self.namespace, *words, stdin=stdin)
 
-    def apply(self, manifest: models.Manifest) -> None:
+    @contextmanager
+    def serving(self, manifest: models.Manifest) -> Iterator[str]:
+        """The model, Ready, made anew: one that a killed run left would still have pods with old images."""
+        name: str = manifest["metadata"]["name"]
+        self.delete(name)
         models.apply(self.kind, self.namespace, manifest)
+        try:
+            self.wait_ready(name)
+            yield name
+        finally:
+            self.delete(name)
 
     def get(self, *what: str) -> models.Manifest:
         return models.get(self.kind, self.namespace, *what)
@@ -57,7 +67,7 @@ class Cluster:
         models.wait_ready(self.kind, self.namespace, name)
 
     def delete(self, name: str) -> None:
-        self.kubectl("delete", "omnimodel", name, "--ignore-not-found", "--cascade=foreground", "--timeout=120s")
+        models.delete(self.kind, self.namespace, name)
 
 
 @pytest.fixture(scope="session")
@@ -76,8 +86,5 @@ def painter(cluster: Cluster) -> Iterator[str]:
     """The example, Ready. Its requests wait for a killed pod as long as that takes on a busy machine."""
     model = models.example()
     model["spec"]["frontend"] = {"limits": {"queueTimeoutSeconds": models.READY_TIMEOUT_S}}
-    cluster.apply(model)
-    name: str = model["metadata"]["name"]
-    cluster.wait_ready(name)
-    yield name
-    cluster.delete(name)
+    with cluster.serving(model) as name:
+        yield name

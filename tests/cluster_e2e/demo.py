@@ -97,6 +97,7 @@ def run(phases: Phases, cluster: KindCluster) -> None:
     with phases.phase("the Helm chart"):
         installation.install(images)
     with phases.phase(f"kubectl apply -f {models.EXAMPLE.relative_to(REPOSITORY)}, until it is Ready"):
+        models.delete(cluster, NAMESPACE, MODEL)
         models.apply(cluster, NAMESPACE, models.example())
         models.wait_ready(cluster, NAMESPACE, MODEL, lambda line: print(f"          {line}", flush=True))
     with phases.phase("a picture from inside the cluster, by the openai SDK"):

@@ -27,6 +27,12 @@ def apply(cluster: KindCluster, namespace: str, manifest: Manifest) -> None:
     cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=yaml.dump(manifest))
 
 
+def delete(cluster: KindCluster, namespace: str, name: str) -> None:
+    """Together with its pods, if there is such a model. Upgrades leave a model's pods as they are."""
+    options = ("--ignore-not-found", "--cascade=foreground", "--timeout=120s")
+    cluster.kubectl("delete", "-n", namespace, "omnimodel", name, *options)
+
+
 def get(cluster: KindCluster, namespace: str, *what: str) -> Manifest:
     found: Manifest = json.loads(cluster.kubectl("get", "-n", namespace, *what, "-o", "json"))
     return found

@@ -12,7 +12,7 @@ from tests.cluster_e2e.faults import kill_container
 from tests.cluster_e2e.forward import port_forward
 from tests.cluster_e2e.models import Manifest
 from tests.cluster_e2e.worker_metrics import held
-from tests.support.fake_chain import MODEL, STAGES
+from tests.support.fake_chain import STAGES
 from tests.support.picture_client import raw_request, wrong_pictures
 from tests.support.waiting import wait_until
 
@@ -24,10 +24,8 @@ SETTLE_S = 30
 
 @pytest.fixture(scope="module")
 def chain(cluster: Cluster) -> Iterator[str]:
-    cluster.apply(fake_painter())
-    cluster.wait_ready(MODEL)
-    yield MODEL
-    cluster.delete(MODEL)
+    with cluster.serving(fake_painter()) as name:
+        yield name
 
 
 @pytest.fixture

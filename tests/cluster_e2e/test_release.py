@@ -15,7 +15,6 @@ from tests.support.picture_client import wrong_pictures
 from tests.support.rights import account, granted, refused, used
 from tests.support.waiting import wait_until
 
-NAME = "keeper"
 GONE_TIMEOUT_S = 90
 KINDS = "deployments,services,configmaps,serviceaccounts,rolebindings,controllerrevisions,replicasets,pods"
 
@@ -23,10 +22,8 @@ KINDS = "deployments,services,configmaps,serviceaccounts,rolebindings,controller
 @pytest.fixture(scope="module")
 def keeper(cluster: Cluster) -> Iterator[str]:
     """A small model whose endpoint is a port of the node, so that nothing in between ends with the operator."""
-    cluster.apply(fake_painter(NAME, replicas=1, service=NODE_PORT_SERVICE))
-    cluster.wait_ready(NAME)
-    yield NAME
-    cluster.delete(NAME)
+    with cluster.serving(fake_painter("keeper", replicas=1, service=NODE_PORT_SERVICE)) as name:
+        yield name
 
 
 def started(cluster: Cluster, model: str) -> set[tuple[str, str, int]]:
@@ -68,27 +65,22 @@ async def test_uninstall_keeps_the_models_and_they_go_on_serving(cluster: Cluste
 
 
 def test_deleting_a_model_removes_all_that_was_made_for_it(cluster: Cluster) -> None:
-    cluster.apply(fake_painter("brief", replicas=1))
-    cluster.wait_ready("brief")
     selector = f"{models.GROUP}/model=brief"
-    assert len(cluster.get(KINDS, "-l", selector)["items"]) > len(STAGES) * 4
+    with cluster.serving(fake_painter("brief", replicas=1)) as name:
+        assert len(cluster.get(KINDS, "-l", selector)["items"]) > len(STAGES) * 4
 
-    cluster.kubectl("delete", "omnimodel", "brief")
+        cluster.kubectl("delete", "omnimodel", name, "--wait=false")
 
-    wait_until("nothing is left", lambda: cluster.get(KINDS, "-l", selector)["items"] == [], GONE_TIMEOUT_S)
+        wait_until("nothing is left", lambda: cluster.get(KINDS, "-l", selector)["items"] == [], GONE_TIMEOUT_S)
 
 
 async def test_endpoint_with_a_secret_asks_for_its_keys(cluster: Cluster) -> None:
     cluster.kubectl("delete", "secret", "keys", "--ignore-not-found")
     cluster.kubectl("create", "secret", "generic", "keys", "--from-literal=team-a=sk-right")
-    cluster.apply(fake_painter("locked", replicas=1, auth={"apiKeysSecretRef": {"name": "keys"}}))
-    cluster.wait_ready("locked")
+    locked = fake_painter("locked", replicas=1, auth={"apiKeysSecretRef": {"name": "keys"}})
 
-    with port_forward(cluster.kind, cluster.namespace, "service/locked-frontend") as url:
-        answers = [await status_of(url, key) for key in ("", "sk-wrong", "sk-right")]
-
-    cluster.delete("locked")
-    assert answers == [401, 401, 200]
+    with cluster.serving(locked), port_forward(cluster.kind, cluster.namespace, "service/locked-frontend") as url:
+        assert [await status_of(url, key) for key in ("", "sk-wrong", "sk-right")] == [401, 401, 200]
 
 
 async def status_of(url: str, key: str) -> int:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from images import content, environment, metadata
+from images import content, environment, metadata, programs
 from images.__main__ import parser
 from images.build import KEPT_ARCHIVES, Image, identify, prune
-from images.errors import ForbiddenPackages
+from images.errors import ForbiddenPackages, ProgramMissing
 from images.recipes import RECIPES, REPOSITORY, Recipe
 
 
@@ -120,3 +120,18 @@ def test_unknown_image_is_refused_with_the_known_ones(capsys: pytest.CaptureFixt
         parser().parse_args(["build", "frontent"])
 
     assert 'no image is called "frontent"; there are: operator, frontend, runtime-cpu' in capsys.readouterr().err
+
+
+def test_uv_is_the_one_on_the_path_or_that_of_the_makefile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert programs.uv(tmp_path / "images") == tmp_path / "tools" / "bin" / "uv"
+
+    (tmp_path / "uv").touch(mode=0o755)
+    assert programs.uv(tmp_path / "images") == tmp_path / "uv"
+
+
+def test_missing_program_is_named_with_the_way_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(ProgramMissing, match='the program "buildah" is needed; on Debian: apt-get install buildah'):
+        programs.ensure()
