@@ -1,8 +1,8 @@
 """The commands in our documents: every ```console block, with what the document says they print.
 
 The word after `console` says what a block needs: nothing (it runs anywhere), `models` (torch), `serve` (its first
-command stays up while the others run), `make` (a task of the Makefile), `cluster` (a cluster with the chart), `clusters`
-(a transcript of the test clusters, whose commands the tests of tests/cluster run).
+command stays up while the others run), `make` (a task of the Makefile), `cluster` (a cluster with the chart),
+`clusters` (a transcript of the test clusters, whose commands the tests of tests/cluster run).
 """
 
 import re
