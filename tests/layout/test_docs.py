@@ -24,9 +24,12 @@ def blocks_that_need(needs: str) -> list[Block]:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """The checkout as a reader has it, but what the commands write stays in a folder of the test's own."""
+    """The checkout as a reader has it, but what the commands write stays in a folder of the test's own.
+
+    Without `.venv` and `.git`, which a command could change for everybody.
+    """
     for path in CHECKOUT.iterdir():
-        if path.name not in MADE_BY_THE_READER:
+        if path.name not in MADE_BY_THE_READER and not path.name.startswith("."):
             (tmp_path / path.name).symlink_to(path)
     return tmp_path
 
