@@ -29,16 +29,17 @@ $(UV):
 	python3 -m venv $(OMNI_CACHE)/tools
 	$(OMNI_CACHE)/tools/bin/pip install -q uv==0.13.9
 
-# The environment is byte-compiled once: without it every process parses torch and diffusers again. (compileall fails on
+# Its path names its lock, so it is made when absent and never again, whatever the age of the files in a new clone.
+# It is byte-compiled once: without it every process parses torch and diffusers again. (compileall fails on
 # files that packages ship for other Python versions; those are not ours to mend.)
-$(ENV)/.complete: requirements/dev.txt | $(UV)
+$(ENV)/.complete: | $(UV)
 	@echo "installing the locked packages into $(ENV) (about 2 minutes, once)"
 	$(UV) venv -q --clear --python $(SYSTEM_PYTHON) $(ENV)
 	VIRTUAL_ENV=$(ENV) $(UV) pip sync -q --require-hashes requirements/dev.txt
 	$(ENV)/bin/python -m compileall -q -j 2 $(ENV)/lib >/dev/null || true
 	touch $@
 
-.venv/.installed: $(ENV)/.complete pyproject.toml
+.venv/.installed: $(ENV)/.complete pyproject.toml requirements/dev.txt
 	@test -x $(PYTHON) || $(UV) venv -q --python $(SYSTEM_PYTHON) .venv
 	echo $(ENV)/lib/python3.11/site-packages > .venv/lib/python3.11/site-packages/omni-environment.pth
 	$(UV) pip install -q --python $(PYTHON) --no-deps -e .
@@ -60,8 +61,10 @@ serve: install ## The tiny model as local processes: makes a picture, then stays
 	$(PYTHON) -m omni_runtime.local.tiny_demo --models $(MODELS)
 
 .PHONY: demo
-demo: install ## A picture from local processes, then the same model on a real kind cluster
-	$(PYTHON) -m tests.cluster_e2e.demo
+demo: ## A picture from local processes, then the same model on a real kind cluster
+	@began=$$(date +%s)
+	$(MAKE) install
+	$(PYTHON) -m tests.cluster_e2e.demo --since $$began
 
 # ---- check ----
 
@@ -104,8 +107,9 @@ cases: install ## What of the inventories and of the reported faults is covered 
 LEVELS := unit models api connectors local chaos control cluster
 
 .PHONY: test
-test: install ## Every level from nothing, one line each with its time
-	$(PYTHON) -m tests.levels check $(LEVELS)
+test: ## Every level from nothing, one line each with its time
+	@$(MAKE) install
+	$(PYTHON) -m tests.levels
 
 .PHONY: $(addprefix test-,$(LEVELS))
 $(addprefix test-,$(LEVELS)): test-%: install
@@ -113,7 +117,7 @@ $(addprefix test-,$(LEVELS)): test-%: install
 
 # ---- test clusters ----
 
-.PHONY: programs control-up control-down cluster-up cluster-down node-image
+.PHONY: programs control-up control-down cluster-up cluster-down node-image status volumes
 programs: install ## Build the Go programs of the test clusters (once, 12 minutes)
 	$(PYTHON) -m tests.cluster programs
 control-up: install ## API server, scheduler and fake accelerator nodes as plain processes
@@ -123,9 +127,13 @@ control-down: install ## Stop them; leaves nothing
 node-image: install ## The kind node image, made from Go modules and Debian packages
 	@$(PYTHON) -m tests.cluster node-image
 cluster-up: install ## A real kind cluster with a worker
-	@$(PYTHON) -m tests.cluster cluster-up --venv $(ENV) --models $(MODELS)
+	@$(PYTHON) -m tests.cluster cluster-up
 cluster-down: install ## Delete it; leaves nothing
 	@$(PYTHON) -m tests.cluster cluster-down
+volumes: install ## The claims venv and models in a namespace: make volumes NAMESPACE=omni
+	@$(PYTHON) -m tests.cluster volumes $(NAMESPACE)
+status: install ## What runs of the test clusters
+	@$(PYTHON) -m tests.cluster status
 
 .PHONY: images
 images: install ## Container images with everything inside

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LOGS = Path("out/levels")
+TEST_LIMIT_S = {"models": 300, "local": 300, "chaos": 300, "control": 600, "cluster": 1200}
+"""Longer than any test takes on a busy machine: a test that hangs is shown with its stack instead of for ever."""
+OTHER_TEST_LIMIT_S = 180
 MARKED = ("models", "api", "connectors", "local", "chaos", "control", "cluster")
 COUNT = re.compile(r"(\d+) (passed|failed|error|errors|skipped|deselected)")
 
 
 @dataclass(frozen=True)
 class Level:
-    """What one level runs; `counts_tests` is false for the static checks."""
+    """What one level runs; `counts_tests` is false for checks and for what builds the programs of later levels."""
 
     name: str
     command: tuple[str, ...]
@@ -37,14 +40,22 @@ class Outcome:
 
 
 def pytest_level(name: str, expression: str) -> Level:
-    return Level(name, (sys.executable, "-m", "pytest", "-q", "-m", expression, "--durations=5", "tests"))
+    limit = (f"--timeout={TEST_LIMIT_S.get(name, OTHER_TEST_LIMIT_S)}", "--timeout-method=thread")
+    return Level(name, (sys.executable, "-m", "pytest", "-q", "-m", expression, "--durations=10", *limit, "tests"))
+
+
+def cluster_step(name: str) -> Level:
+    return Level(name, (sys.executable, "-m", "tests.cluster", name), counts_tests=False)
 
 
 def known_levels() -> dict[str, Level]:
+    """In the order in which they run."""
     unmarked = " and ".join(f"not {marker}" for marker in (*MARKED, "gpu"))
-    levels = [Level("check", ("make", "format", "lint", "types", "generated"), counts_tests=False)]
+    marked = {marker: pytest_level(marker, marker) for marker in MARKED}
+    levels = [Level("check", ("make", "format", "lint", "types", "generated", "cases"), counts_tests=False)]
     levels.append(pytest_level("unit", unmarked))
-    levels.extend(pytest_level(marker, marker) for marker in MARKED)
+    levels += [marked[name] for name in ("models", "api", "connectors", "local", "chaos")]
+    levels += [cluster_step("programs"), marked["control"], cluster_step("node-image"), marked["cluster"]]
     return {level.name: level for level in levels}
 
 
