@@ -142,19 +142,28 @@ def report(name: str, value: float, unit: str) -> None:
     print(f"{name:44} {value:10.3f} {unit}")
 
 
+def measure_latency(place: World, models: int) -> None:
+    """One model after another, each when the one before is Ready; then all at once, which loads the machine fully."""
+    single = measured(place, "one", models, lambda name: place.wait_ready(name))
+    report("operator.apply_to_children.p99_s", p99([one.to_children_s for one in single]), "s")
+    report("operator.apply_to_ready_s", statistics.median(one.to_ready_s for one in single), "s")
+    burst = measured(place, "all", models, lambda name: None)
+    report("operator.apply_to_children.burst_p99_s", p99([one.to_children_s for one in burst]), "s")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--part", choices=("latency", "idle"), help="default: both")
     parser.add_argument("--models", type=int, default=50)
     parser.add_argument("--idle-models", type=int, default=20)
     parser.add_argument("--idle-seconds", type=float, default=600)
     options = parser.parse_args()
     with running_operator() as place:
-        single = measured(place, "one", options.models, lambda name: place.wait_ready(name))
-        report("operator.apply_to_children.p99_s", p99([one.to_children_s for one in single]), "s")
-        report("operator.apply_to_ready_s", statistics.median(one.to_ready_s for one in single), "s")
-        burst = measured(place, "all", options.models, lambda name: None)
-        report("operator.apply_to_children.burst_p99_s", p99([one.to_children_s for one in burst]), "s")
-        report("operator.idle_writes_10min", idle_writes(place, options.idle_models, options.idle_seconds), "writes")
+        if options.part in (None, "latency"):
+            measure_latency(place, options.models)
+        if options.part in (None, "idle"):
+            writes = idle_writes(place, options.idle_models, options.idle_seconds)
+            report("operator.idle_writes_10min", writes, "writes")
 
 
 if __name__ == "__main__":
