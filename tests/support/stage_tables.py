@@ -1,5 +1,6 @@
 """Builds stage tables; a test states only what matters to it."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +39,7 @@ def chain(*names: str, addresses: dict[str, tuple[str, ...]] | None = None, **li
     """Stages in a row, the last of which answers with an image."""
     where = addresses or {}
     stages = [stage(name, "image" if name == names[-1] else None, addresses=where.get(name, ())) for name in names]
-    edges = [edge(source, target) for source, target in zip(names, names[1:], strict=False)]
+    edges = [edge(source, target) for source, target in itertools.pairwise(names)]
     return table(stages, edges, **limits)
 
 
