@@ -10,7 +10,8 @@ from omni_contract.wire.codec import encode
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
+"""Only a hang takes so long, even on a loaded machine."""
 TERMINAL = frozenset({"finished", "failed"})
 
 
