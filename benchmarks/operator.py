@@ -34,6 +34,8 @@ CHILDREN_OF_A_MODEL = 15
 for the frontend, and the stored revision."""
 
 PATIENCE_S = 300
+SETTLING_S = 10
+"""The counting begins when the last model has been Ready for a while."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ def idle_writes(place: World, count: int, seconds: float) -> int:
     for name in names:
         place.create(name, a_spec())
     place.wait_ready(*names, patience_s=PATIENCE_S)
+    time.sleep(SETTLING_S)
     before = writes()
     time.sleep(seconds)
     counted = writes() - before

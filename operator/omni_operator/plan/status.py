@@ -109,7 +109,8 @@ def _component(observed: Observed, done: Pass, name: str) -> _Component:
         name,
         replace(counts_of(deployment), desired=desired),
         is_available=is_done and done.is_settled,
-        is_rolling=not is_rolled_out(deployment) or progress.get("reason") != "NewReplicaSetAvailable",
+        is_rolling=not is_done
+        and (not is_rolled_out(deployment) or progress.get("reason") != "NewReplicaSetAvailable"),
         is_overdue=progress.get("reason") == "ProgressDeadlineExceeded",
         cause=None if is_done else cause_of(deployment, observed.pods_of(name)),
     )

@@ -108,6 +108,14 @@ def test_a_stage_that_loads_is_progressing_and_not_degraded() -> None:
     assert stage(status, "denoiser").message == "0 of 1 replicas are ready"
 
 
+@pytest.mark.case("operator:A09")
+def test_a_model_that_is_ready_does_not_progress_although_the_controller_has_yet_to_say_so() -> None:
+    late = {"conditions": [{"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated"}]}
+    status = status_of(observed(denoiser=late), a_pass(), NOW)
+    assert (condition(status, "Ready")[0], condition(status, "Progressing")[0]) == ("True", "False")
+    assert status == status_of(observed(), a_pass(), NOW)
+
+
 def test_a_pod_that_cannot_be_placed_is_quoted_in_the_stage_and_in_the_conditions() -> None:
     words = "0/8 nodes are available: 2 Insufficient nvidia.com/gpu."
     pod = {
