@@ -48,7 +48,7 @@ def refusal(plane: ControlPlane, manifest: dict[str, Any]) -> str:
 
 
 def wait_until_unknown(plane: ControlPlane, pool: str) -> None:
-    """The API server takes a moment to act on a new policy or on new parameters. Asks with a spec that no test applies."""
+    """The API server takes a moment to act on a new policy or new parameters. Asks with a spec that no test applies."""
     wait_until(
         f"pool {pool} is refused",
         lambda: "not a pool of this cluster" in refusal(plane, model(pool, pool)),
