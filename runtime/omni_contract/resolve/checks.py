@@ -35,7 +35,7 @@ def placement_problems(spec: OmniModelSpec, catalog: AcceleratorCatalog) -> list
     problems = [problem for path, stage in stages for problem in device_problems(stage, path, catalog)]
     for path, stage in stages:
         if stage.fake and not catalog.allow_fake_engine:
-            way_out = "set allowFakeEngine in the chart's values (tests only) or choose another engine"
+            way_out = "set allowFakeEngine in the chart's values or pass --allow-fake-engine to omni serve (tests only)"
             message = f'stage "{stage.name}" uses the fake engine, which is switched off here; {way_out}'
             problems.append(Problem((*path, "fake"), message))
     return problems

@@ -37,4 +37,4 @@ def _problem(out: Path, is_forced: bool) -> str | None:
     return None
 
 
-command = Command("tiny", "Write a tiny random-weight checkpoint of a family.", _configure, _run)
+command = Command("tiny", "write a tiny random-weight checkpoint of a family", _configure, _run)

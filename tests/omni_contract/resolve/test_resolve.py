@@ -75,7 +75,7 @@ def test_the_fake_engine_is_refused_where_it_is_switched_off() -> None:
 
     assert told["spec.stages[0].fake"] == (
         'stage "first" uses the fake engine, which is switched off here; set allowFakeEngine in the chart\'s values '
-        "(tests only) or choose another engine"
+        "or pass --allow-fake-engine to omni serve (tests only)"
     )
 
 

@@ -6,6 +6,10 @@ from omni_contract.wire.payload import Payload, Value
 from omni_runtime.frontend.images.schema import MAX_SEED, ImageGenerationRequest
 
 
+REQUEST_FIELDS = {"width": "size", "height": "size"}
+"""Parameters of the stages whose field of the request has another name."""
+
+
 def check_limits(body: ImageGenerationRequest, limits: FrontendLimits) -> None:
     """Raises for a request that is well formed and asks for more than this model's limits."""
     for field, prompt in (("prompt", body.prompt), ("negative_prompt", body.negative_prompt or "")):
@@ -31,6 +35,11 @@ def stage_parameters(body: ImageGenerationRequest, seed: int) -> dict[str, Value
         "guidance_scale": body.guidance_scale if body.guidance_scale is not None else body.true_cfg_scale,
     }
     return {**{name: value for name, value in asked.items() if value is not None}, "seed": seed}
+
+
+def in_request_words(error: OmniError) -> OmniError:
+    """A stage's refusal, naming the field that the client knows."""
+    return OmniError(error.code, error.message, REQUEST_FIELDS.get(error.param or "", error.param))
 
 
 def seeds_of(first: int, count: int) -> list[int]:

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array
-from omni_runtime.frontend.images.parameters import check_limits, request_payload, seeds_of, stage_parameters
+from omni_runtime.frontend.images.parameters import (
+    check_limits,
+    in_request_words,
+    request_payload,
+    seeds_of,
+    stage_parameters,
+)
 from omni_runtime.frontend.images.schema import (
     ImageCompletedEvent,
     ImageGenerationRequest,
@@ -96,7 +102,10 @@ class ImageService:
         )
 
     async def _make(self, session: Session, file: ImageFile) -> MadeImage:
-        result = await collect(session)
+        try:
+            result = await collect(session)
+        except OmniError as error:
+            raise in_request_words(error) from error
         array = result.outputs[0].payload.get("image")
         if not isinstance(array, Array):
             raise OmniError(ErrorCode.STAGE_FAILED, f'stage "{result.outputs[0].stage}" answered without an image')

@@ -5,8 +5,14 @@ from typing import Any
 import pytest
 
 from omni_contract.api.v1alpha1 import FrontendLimits
-from omni_contract.wire.errors import OmniError
-from omni_runtime.frontend.images.parameters import check_limits, request_payload, seeds_of, stage_parameters
+from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_runtime.frontend.images.parameters import (
+    check_limits,
+    in_request_words,
+    request_payload,
+    seeds_of,
+    stage_parameters,
+)
 from omni_runtime.frontend.images.schema import MAX_SEED, ImageGenerationRequest
 
 
@@ -60,3 +66,9 @@ def test_each_limit_of_the_model_is_held(fields: dict[str, Any], param: str) -> 
     with pytest.raises(OmniError, match="more than this model's limit") as caught:
         check_limits(body(**fields), limits)
     assert caught.value.param == param
+
+
+@pytest.mark.parametrize(("param", "field"), [("width", "size"), ("height", "size"), ("steps", "steps"), (None, None)])
+def test_a_refusal_by_a_stage_names_the_field_of_the_request(param: str | None, field: str | None) -> None:
+    told = in_request_words(OmniError(ErrorCode.INVALID_REQUEST, "must be a multiple of 16", param))
+    assert (told.code, told.message, told.param) == (ErrorCode.INVALID_REQUEST, "must be a multiple of 16", field)
