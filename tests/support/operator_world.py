@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from tests.cluster.control import ControlPlane
@@ -33,13 +34,13 @@ T = TypeVar("T")
 Object = dict[str, Any]
 
 
-def eventually(what: str, look: Callable[[], T], patience_s: float = PATIENCE_S) -> T:
+def eventually(what: str, look: Callable[[], T], patience_s: float = PATIENCE_S, poll_s: float = POLL_S) -> T:
     """The first true answer; a black box gives no event that a test could await."""
     deadline = time.monotonic() + patience_s
     while not (answer := look()):
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {patience_s:g} s: {what}; last seen: {answer!r}")
-        time.sleep(POLL_S)
+        time.sleep(poll_s)
     return answer
 
 
@@ -83,9 +84,12 @@ class World:
             return ""
         return next((one["status"] for one in status["conditions"] if one["type"] == kind), "")
 
-    def wait_ready(self, *names: str, patience_s: float = PATIENCE_S) -> None:
+    def wait_ready(self, *names: str, patience_s: float = PATIENCE_S, poll_s: float = POLL_S) -> None:
         for name in names:
-            eventually(f"{name} is Ready", lambda name=name: self.condition(name, "Ready") == "True", patience_s)  # type: ignore[misc]
+            eventually(f"{name} is Ready", partial(self._is_ready, name), patience_s, poll_s)
+
+    def _is_ready(self, name: str) -> bool:
+        return self.condition(name, "Ready") == "True"
 
     # ---- what the operator makes
 
