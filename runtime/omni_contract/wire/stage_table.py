@@ -1,6 +1,6 @@
 """The stage table: what the frontend knows of a model, as JSON. Changing it restarts nothing; frontends watch it."""
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, JsonValue
 
@@ -39,3 +39,12 @@ class StageTable(ConfigModel):
     edges: tuple[TableEdge, ...]
     limits: FrontendLimits
     created: int = Field(description="Unix seconds at which the model was created; /v1/models reports it.")
+
+    @classmethod
+    def read(cls, text: str | bytes) -> Self:
+        """The table as another version of ours may have written it; raises ValidationError.
+
+        Keys that this version does not know are passed over: a table is often newer than the frontend that reads it. A
+        stage file is read strictly, since a worker must not run as if it had done what it was told.
+        """
+        return cls.model_validate_json(text, extra="ignore")

@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = settings_from(arguments, os.environ)
     configure_logging(settings.log_json, frontend=settings.frontend_id)
     try:
-        table = StageTable.model_validate_json(settings.stage_table.read_bytes())
+        table = StageTable.read(settings.stage_table.read_bytes())
     except (OSError, ValidationError) as exc:
         logger.error("stage table %s cannot be used: %s", settings.stage_table, exc)
         return BAD_STAGE_TABLE

@@ -5,7 +5,6 @@ from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Payload, Value
 from omni_runtime.frontend.images.schema import MAX_SEED, ImageGenerationRequest
 
-
 REQUEST_FIELDS = {"width": "size", "height": "size"}
 """Parameters of the stages whose field of the request has another name."""
 

@@ -81,7 +81,7 @@ class KubernetesDiscovery:
 
     def _take_table(self, config_map: Any) -> None:
         try:
-            table = StageTable.model_validate_json((config_map.data or {}).get(STAGE_TABLE_KEY, ""))
+            table = StageTable.read((config_map.data or {}).get(STAGE_TABLE_KEY, ""))
         except ValidationError as exc:
             logger.error("stage table %s cannot be used, keeping the last: %s", config_map.metadata.name, exc)
             return
