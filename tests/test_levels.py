@@ -1,0 +1,42 @@
+"""The runner of the levels reads pytest's words rightly: a green line must be earned."""
+
+import pytest
+
+from tests.levels import Level, failed_tests, known_levels, outcome
+
+TESTS = Level("unit", ("pytest",))
+CHECK = Level("check", ("make",), counts_tests=False)
+
+
+@pytest.mark.parametrize(
+    ("level", "code", "text", "is_green"),
+    [
+        (TESTS, 0, "3 passed, 1 skipped in 0.1s", True),
+        (TESTS, 1, "1 failed, 2 passed in 0.1s", False),
+        (TESTS, 1, "2 passed, 1 error in 0.1s", False),
+        (TESTS, 0, "4 deselected in 0.1s", False),
+        (TESTS, 137, "..", False),
+        (CHECK, 0, "all is well", True),
+        (CHECK, 2, "make: *** [lint] Error 1", False),
+    ],
+)
+def test_a_level_is_green_only_if_its_command_succeeded_and_tests_passed(
+    level: Level, code: int, text: str, is_green: bool
+) -> None:
+    assert outcome(level, code, 1.0, text).is_green is is_green
+
+
+def test_the_counts_are_those_of_the_closing_line() -> None:
+    result = outcome(TESTS, 1, 1.0, "1 passed in 0.5s\nFAILED a\n2 failed, 7 passed, 3 skipped, 1 error in 4.5s\n")
+    assert (result.passed, result.failed, result.skipped) == (7, 3, 3)
+
+
+def test_failed_tests_are_named() -> None:
+    text = "FAILED tests/a.py::test_x - boom\nERROR tests/b.py::test_y\nok"
+    assert failed_tests(text) == ("tests/a.py::test_x", "tests/b.py::test_y")
+
+
+def test_the_programs_of_a_level_are_built_before_it() -> None:
+    names = list(known_levels())
+    assert names.index("programs") < names.index("control")
+    assert names.index("node-image") < names.index("cluster")
