@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-BENCHMARKS = ("hop", "image", "operator")
+BENCHMARKS = ("hop", "image", "reconcile")
 
 
 def main() -> int:

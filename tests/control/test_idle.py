@@ -1,4 +1,4 @@
-"""An operator whose models need nothing writes nothing. `python -m benchmarks.operator` looks for ten minutes."""
+"""An operator whose models need nothing writes nothing. `python -m benchmarks.reconcile` looks for ten minutes."""
 
 import time
 

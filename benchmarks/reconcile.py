@@ -1,4 +1,4 @@
-"""How fast the operator acts, and that it rests: `python -m benchmarks.operator`.
+"""How fast the operator acts, and that it rests: `python -m benchmarks.reconcile`.
 
 A real control plane with fake nodes; times are the API server's own, from its audit log.
 """
@@ -27,7 +27,7 @@ from tests.support.operator_models import a_spec
 from tests.support.operator_world import World, eventually, world
 from tests.support.operators import Installation
 
-COMMAND = "python -m benchmarks.operator"
+COMMAND = "python -m benchmarks.reconcile"
 CHILDREN = {"controllerrevisions", "configmaps", "serviceaccounts", "rolebindings", "services", "deployments"}
 CHILDREN_OF_A_MODEL = 15
 """Of three stages: a Deployment, a Service and a file each, a Deployment, a Service, an account, a binding and a table
