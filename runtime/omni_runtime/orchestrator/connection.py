@@ -29,7 +29,7 @@ async def keep_attached(link: Link, settings: OrchestratorSettings) -> None:
 
 async def _attach_once(link: Link, settings: OrchestratorSettings) -> bool:
     """True if there was a stream; it has ended when this returns."""
-    reason = "the worker closed the stream"
+    reason, is_loss = "the worker closed the stream", True
     try:
         async with (
             grpc.aio.insecure_channel(link.address, _channel_options(settings)) as channel,
@@ -42,10 +42,10 @@ async def _attach_once(link: Link, settings: OrchestratorSettings) -> bool:
     except (WrongWorkerError, TimeoutError) as exc:
         reason = str(exc) or "no longer needed"
     except asyncio.CancelledError:
-        reason = "this frontend ends"
+        reason, is_loss = "this frontend ends", False
         raise
     finally:
-        was_attached = link.detached(reason)
+        was_attached = link.detached(reason, is_loss)
     return was_attached
 
 

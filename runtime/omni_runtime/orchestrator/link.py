@@ -113,7 +113,7 @@ class Link:
         logger.info("worker attached", extra={"stage": self.stage, "replica": info.replica, "address": self.address})
         self._observer.link_changed(self)
 
-    def detached(self, reason: str) -> bool:
+    def detached(self, reason: str, is_loss: bool = True) -> bool:
         """Tells every session that had something there; False if there was no stream."""
         self.end_stream = lambda: None
         lost, self.replica = self.replica, None
@@ -121,7 +121,8 @@ class Link:
         self._started_at_s.clear()
         if lost is None:
             return False
-        logger.warning("worker lost: %s", reason, extra={"stage": self.stage, "replica": lost.name})
+        level, event = (logging.WARNING, "worker lost") if is_loss else (logging.DEBUG, "worker left")
+        logger.log(level, "%s: %s", event, reason, extra={"stage": self.stage, "replica": lost.name})
         self._observer.link_changed(self)
         for listener in listeners.values():
             listener.link_down(self, reason)
