@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_runtime.frontend.errors import error_response
+from omni_runtime.frontend.request_scope import note_tenant
 
 Fingerprint: TypeAlias = tuple[tuple[str, int, int, int], ...]
 
@@ -23,12 +24,15 @@ class ApiKeys:
         self._fingerprint: Fingerprint | None = None
         self._digests: tuple[bytes, ...] = ()
 
-    def accept(self, key: str) -> bool:
-        """Compares with every key, so that the time taken tells nothing."""
+    def tenant(self, key: str) -> str | None:
+        """A name for who has the key, None if nobody has; it does not give the key away.
+
+        Compares with every key, so that the time taken tells nothing.
+        """
         self._refresh()
         digest = _digest(key)
         matches = [hmac.compare_digest(digest, known) for known in self._digests]
-        return any(matches)
+        return digest.hex()[:12] if any(matches) else None
 
     def _refresh(self) -> None:
         try:
@@ -52,10 +56,12 @@ class RequireApiKey:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith(self._prefixes):
             key = _bearer(Headers(scope=scope).get("authorization", ""))
-            if not self._keys.accept(key):
+            tenant = self._keys.tenant(key)
+            if tenant is None:
                 text = "wrong API key" if key else 'no API key: send the header "Authorization: Bearer KEY"'
                 await error_response(OmniError(ErrorCode.UNAUTHENTICATED, text))(scope, receive, send)
                 return
+            note_tenant(scope, tenant)
         await self._app(scope, receive, send)
 
 

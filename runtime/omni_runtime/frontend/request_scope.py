@@ -4,7 +4,7 @@ import logging
 import re
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -34,6 +34,12 @@ class RequestContext:
 
     request_id: str
     traceparent: str
+    tenant: str = ""
+    """Whose API key it came with, empty without authentication."""
+
+
+def note_tenant(scope: Scope, tenant: str) -> None:
+    scope["state"]["context"] = replace(scope["state"]["context"], tenant=tenant)
 
 
 def context_of(request: Request) -> RequestContext:

@@ -1,4 +1,12 @@
-"""How many requests may wait: beyond that, new ones are refused at once instead of waiting in vain."""
+"""How many requests may wait: beyond that, new ones are refused at once instead of waiting in vain.
+
+One tenant may fill the whole queue while nobody else needs it. When it is full, a tenant with fewer waiting requests
+pushes out the newest of whoever has the most: a flood under one key never turns another key's requests away.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 
@@ -12,8 +20,36 @@ class OverloadedError(OmniError):
         self.retry_after_s = retry_after_s
 
 
-def check_queue(waiting: int, arriving: int, free: int, most: int, drain_s: float) -> None:
-    """Raises if the queue cannot take those of the `arriving` that find no free slot. Nobody overtakes who waits."""
-    free_now = 0 if waiting else free
-    if waiting + max(0, arriving - free_now) > most:
-        raise OverloadedError(waiting, most, max(1, min(60, round(drain_s))))
+@dataclass(frozen=True)
+class Queue:
+    """What waits now. `of_tenant` counts each tenant's requests that no stage has been given yet."""
+
+    waiting: int
+    free_slots: int
+    most: int
+    drain_s: float
+    of_tenant: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def refusal(self) -> OverloadedError:
+        return OverloadedError(self.waiting, self.most, max(1, min(60, round(self.drain_s))))
+
+
+def admit(queue: Queue, tenant: str, arriving: int) -> list[str]:
+    """Lets the `arriving` requests in, all or none: those that find no free slot must find room in the queue.
+
+    Returns the tenants whose newest request makes room, one entry for each. Raises OverloadedError if no tenant has
+    more waiting than this one would have. Nobody overtakes who waits.
+    """
+    free_now = 0 if queue.waiting else queue.free_slots
+    excess = queue.waiting + max(0, arriving - free_now) - queue.most
+    left = Counter(queue.of_tenant)
+    own = left.pop(tenant, 0) + arriving
+    pushed_out: list[str] = []
+    for _ in range(excess):
+        longest = max(left, key=lambda name: left[name], default=None)
+        if longest is None or left[longest] <= own:
+            raise queue.refusal
+        left[longest] -= 1
+        pushed_out.append(longest)
+    return pushed_out

@@ -10,7 +10,7 @@ from typing import Self
 from omni_contract.wire.stage_table import StageTable
 from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.connectors.store import PayloadStore
-from omni_runtime.orchestrator.admission import check_queue
+from omni_runtime.orchestrator.admission import Queue, admit
 from omni_runtime.orchestrator.discovery.protocol import Discovery
 from omni_runtime.orchestrator.graph import Plan, output_modalities
 from omni_runtime.orchestrator.membership import Membership
@@ -95,9 +95,9 @@ class Orchestrator:
         return self.submit_all([request])[0]
 
     def submit_all(self, requests: Sequence[SessionRequest]) -> list[Session]:
-        """All of them, or none."""
+        """All of them, or none; they are one tenant's."""
         plans = [self._membership.plan(request.modalities) for request in requests]
-        self._admit(plans)
+        self._admit(plans[0], requests[0].tenant, len(requests))
         sessions = [Session(request, self._context(plan)) for request, plan in zip(requests, plans, strict=True)]
         self._sessions.update(sessions)
         for session in sessions:
@@ -120,11 +120,18 @@ class Orchestrator:
             ended=self._ended,
         )
 
-    def _admit(self, plans: Sequence[Plan]) -> None:
+    def _admit(self, plan: Plan, tenant: str, arriving: int) -> None:
         pools = self._membership.pools
-        waiting = sum(pool.waiting for pool in pools.values())
-        free = pools[plans[0].stages[0].name].free_slots
-        check_queue(waiting, len(plans), free, self.table.limits.max_queue_length, self._drain_s())
+        first = pools[plan.stages[0].name]
+        queue = Queue(
+            waiting=sum(pool.waiting for pool in pools.values()),
+            free_slots=first.free_slots,
+            most=self.table.limits.max_queue_length,
+            drain_s=self._drain_s(),
+            of_tenant=first.waiting_of_tenant,
+        )
+        for longest in admit(queue, tenant, arriving):
+            first.push_out(longest, queue.refusal)
 
     def _drain_s(self) -> float:
         """About how long the slowest stage takes to work off half of what waits for it."""

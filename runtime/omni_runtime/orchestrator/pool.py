@@ -1,11 +1,12 @@
 """The replicas of one stage, and the requests that wait for one of them."""
 
 import asyncio
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from omni_contract.wire.errors import OmniError
+from omni_runtime.orchestrator.fair_queue import FairQueue
 from omni_runtime.orchestrator.link import Link
 from omni_runtime.orchestrator.routing import can_read, choose, preferred
 
@@ -21,6 +22,10 @@ class Waiter(Protocol):
         """No replica could have served the stage for as long as the queue timeout."""
         ...
 
+    def pushed_out(self, error: OmniError) -> None:
+        """Its place in a full queue goes to a tenant who has fewer."""
+        ...
+
 
 class Viability(Protocol):
     def __call__(self, boot_id: str) -> bool: ...
@@ -28,31 +33,40 @@ class Viability(Protocol):
 
 @dataclass(eq=False)
 class Ticket:
-    """A session's place in a stage's queue. `contracts` are those of the payloads that it brings along."""
+    """A session's place in a stage's queue. `contracts` are those of the payloads that it brings along.
+
+    Tenants take turns; `priority` orders one tenant's own requests, the least first.
+    """
 
     waiter: Waiter
     is_viable: Viability
     contracts: Mapping[str, str]
     avoid: frozenset[str] = frozenset()
     queue_timeout_s: float = 30.0
+    tenant: str = ""
+    priority: int = 0
     deserted_since_s: float | None = field(default=None, init=False)
     """Since when no replica could serve it."""
     is_waiting: bool = field(default=True, init=False)
 
 
 class StagePool:
-    """First come, first served, as far as there is a replica that fits. Nothing polls: changes of a link pump it."""
+    """Gives each who waits, in turn, a replica that fits. Nothing polls: changes of a link pump it."""
 
     def __init__(self, stage: str) -> None:
         self.stage = stage
         self.links: dict[str, Link] = {}
-        self._queue: deque[Ticket] = deque()
+        self._queue: FairQueue[Ticket] = FairQueue()
         self._choices = 0
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def waiting(self) -> int:
         return len(self._queue)
+
+    @property
+    def waiting_of_tenant(self) -> Mapping[str, int]:
+        return self._queue.waiting()
 
     @property
     def routable(self) -> list[Link]:
@@ -71,7 +85,10 @@ class StagePool:
 
     def enqueue(self, ticket: Ticket, is_urgent: bool = False) -> None:
         """Assigns at once if a replica has room; an urgent ticket (a retry) goes first."""
-        (self._queue.appendleft if is_urgent else self._queue.append)(ticket)
+        if is_urgent:
+            self._queue.push_urgent(ticket)
+        else:
+            self._queue.push(ticket, ticket.tenant, ticket.priority)
         self.pump()
         if ticket.is_waiting:
             self._watch_deserted([ticket])
@@ -81,22 +98,27 @@ class StagePool:
             self._queue.remove(ticket)
             ticket.is_waiting = False
 
+    def push_out(self, tenant: str, error: OmniError) -> None:
+        """Ends the tenant's request whose turn would come last."""
+        ticket = self._queue.last(tenant)
+        self.withdraw(ticket)
+        ticket.waiter.pushed_out(error)
+
     def members_changed(self) -> None:
         self.pump()
-        self._watch_deserted(list(self._queue))
+        self._watch_deserted(self._queue)
 
     def pump(self) -> None:
-        """Gives free slots to those who wait."""
-        passed: list[Ticket] = []
-        while self._queue and any(link.has_room for link in self.routable):
-            ticket = self._queue.popleft()
+        """Gives free slots to those who wait; one whose replicas are busy does not hold up the next."""
+        if not self._queue:
+            return
+        turns = self._queue.turns()
+        while any(link.has_room for link in self.routable) and (ticket := next(turns, None)) is not None:
             link = self._place(ticket)
-            if link is None:
-                passed.append(ticket)
-            else:
+            if link is not None:
+                self._queue.serve(ticket)
                 ticket.is_waiting = False
                 ticket.waiter.assigned(self.stage, link)
-        self._queue.extendleft(reversed(passed))
 
     def pause(self, link: Link) -> None:
         """The worker was full, though by our count it had room: other frontends use it, too."""
@@ -119,7 +141,7 @@ class StagePool:
             if link.replica and can_read(link.replica, ticket.contracts) and ticket.is_viable(link.replica.boot_id)
         ]
 
-    def _watch_deserted(self, tickets: list[Ticket]) -> None:
+    def _watch_deserted(self, tickets: Iterable[Ticket]) -> None:
         now_s = asyncio.get_running_loop().time()
         for ticket in tickets:
             if self._fitting(ticket):

@@ -14,6 +14,7 @@ class SessionRequest:
 
     `request_id` is unique among all frontends. `parameters` override the stage table's sampling defaults. `modalities`
     names the outputs wanted; empty means every final output. `timeout_s` None means the model's request timeout.
+    Tenants take turns in a queue; `priority` orders the requests of one tenant, the least first.
     """
 
     request_id: str
@@ -22,6 +23,8 @@ class SessionRequest:
     modalities: tuple[str, ...] = ()
     timeout_s: float | None = None
     traceparent: str = ""
+    tenant: str = ""
+    priority: int = 0
 
 
 @dataclass(frozen=True)

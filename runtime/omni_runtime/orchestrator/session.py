@@ -168,6 +168,9 @@ class Session:
     def unavailable(self, stage: str) -> None:
         self._end(SessionEventKind.REFUSED, no_replica(stage, self._context.queue_timeout_s, self._context.pools))
 
+    def pushed_out(self, error: OmniError) -> None:
+        self._end(SessionEventKind.REFUSED, error)
+
     # -- what links tell
 
     def received(self, link: Link, message: wire.WorkerMessage) -> None:
@@ -293,6 +296,8 @@ class Session:
             contracts=self._board.contracts(step),
             avoid=step.avoid,
             queue_timeout_s=self._context.queue_timeout_s,
+            tenant=self.request.tenant,
+            priority=self.request.priority,
         )
         self._context.pools[step.name].enqueue(ticket, is_urgent)
 

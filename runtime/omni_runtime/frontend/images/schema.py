@@ -52,6 +52,9 @@ class ImageGenerationRequest(ApiRequest):
     true_cfg_scale: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] | None = Field(
         None, description="The same as guidance_scale, by the name that diffusers uses."
     )
+    priority: Annotated[int, Field(ge=-1000, le=1000)] | None = Field(
+        None, description="Orders the waiting requests of one API key, the least first; others' are not affected."
+    )
 
     @field_validator("prompt")
     @classmethod

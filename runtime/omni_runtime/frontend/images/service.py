@@ -96,6 +96,8 @@ class ImageService:
                     parameters=stage_parameters(body, seed),
                     modalities=("image",),
                     traceparent=context.traceparent,
+                    tenant=context.tenant,
+                    priority=body.priority or 0,
                 )
                 for index, seed in enumerate(seeds_of(first, body.n or 1))
             ]
