@@ -50,6 +50,9 @@ WRONG_FIELDS: list[tuple[dict[str, Any], str, str]] = [
     ({"sede": 1}, "sede", 'did you mean "seed"?'),
     ({"guidence_scale": 1.0}, "guidence_scale", 'did you mean "guidance_scale"?'),
     ({"extra_body": {"seed": 1}}, "extra_body", "unknown field"),
+    ({"lora": {"name": "style"}}, "lora", "unknown field"),
+    ({"vae_use_slicing": True}, "vae_use_slicing", "unknown field"),
+    ({"vae_use_tiling": True}, "vae_use_tiling", "unknown field"),
 ]
 
 

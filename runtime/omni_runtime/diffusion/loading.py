@@ -1,9 +1,10 @@
 """Loads the components that a stage's phases need, and no others, from an ordinary diffusers pipeline folder."""
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import torch
@@ -37,9 +38,9 @@ def load_blocks(
     family: DiffusionFamily, phases: tuple[DiffusionPhase, ...], plan: LoadPlan
 ) -> Generator[str | None, None, ModularPipeline]:
     """Work for the step thread: a turn for each component, announced by a line such as "loading transformer 2/3"."""
-    if not (plan.folder / "model_index.json").is_file():
-        raise ModelLoadError(f"{plan.folder} has no model_index.json; it must be a diffusers pipeline folder")
+    _check_index(plan.folder / "model_index.json", family)
     tame_library_logs()
+    began = monotonic()
     workflow = family.workflow()
     names = [name for phase in phases for name in family.blocks(phase).names]
     blocks = SequentialPipelineBlocks.from_blocks_dict({name: workflow.sub_blocks[name] for name in names})
@@ -49,7 +50,24 @@ def load_blocks(
         yield f"loading {name} {position}/{len(wanted)}"
         pipeline.register_components(**{name: _component(pipeline.get_component_spec(name), plan)})
         yield None
+    loaded = _weight_bytes(getattr(pipeline, name) for name in wanted)
+    yield f"loaded {loaded / 2**30:.3g} GiB in {monotonic() - began:.1f} s"
     return pipeline
+
+
+def _check_index(index: Path, family: DiffusionFamily) -> None:
+    """A checkpoint of another pipeline may have components of the same names, and would fail much later."""
+    if not index.is_file():
+        raise ModelLoadError(f"{index.parent} has no model_index.json; it must be a diffusers pipeline folder")
+    found = json.loads(index.read_text()).get("_class_name")
+    if found != family.pipeline:
+        text = f'{index} is of a "{found}", but the model\'s family reads a "{family.pipeline}"'
+        raise ModelLoadError(f"{text}; correct the model's source or its family")
+
+
+def _weight_bytes(components: Iterable[object]) -> int:
+    modules = [component for component in components if isinstance(component, torch.nn.Module)]
+    return sum(tensor.nbytes for module in modules for tensor in (*module.parameters(), *module.buffers()))
 
 
 def _component(spec: ComponentSpec, plan: LoadPlan) -> Any:

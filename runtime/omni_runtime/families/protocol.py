@@ -43,6 +43,11 @@ class DiffusionFamily(Protocol):
     """The diffusion part of a family; its methods run on the engine's step thread."""
 
     @property
+    def pipeline(self) -> str:
+        """The class that `model_index.json` of the family's checkpoints names."""
+        ...
+
+    @property
     def limits(self) -> "ImageLimits": ...
 
     def workflow(self) -> "ModularPipelineBlocks":

@@ -59,6 +59,20 @@ def test_an_item_of_the_wrong_kind_is_told_beside_faults_in_its_neighbours() -> 
     }
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("attentionBackend", "cacheBackend", "cacheConfig", "cacheStrategy", "compile", "cpuOffload", "fusedOps"),
+        *("layerwiseOffload", "loras", "numGpus", "parallelism", "quantization", "vaeUseSlicing", "vaeUseTiling"),
+    ],
+)
+def test_a_setting_that_the_diffusion_engine_lacks_is_refused_by_name(key: str) -> None:
+    told = _told(model_file({"spec.stages[1].diffusion": {key: 1}}))
+
+    assert list(told) == [f"spec.stages[1].diffusion.{key}"]
+    assert f'unknown key "{key}"' in told[f"spec.stages[1].diffusion.{key}"]
+
+
 @pytest.mark.parametrize("document", [[], "text", 7, None, {}])
 def test_what_is_no_object_at_all_is_told(document: Any) -> None:
     model, problems = parse(document)

@@ -163,6 +163,12 @@ async def test_stopping_a_thread_that_never_started_is_fine():
     await StepThread("steps", prepare=lambda: None, translate=translate).stop()
 
 
+async def test_stopping_twice_is_fine(thread):
+    await thread.stop()
+    await thread.stop()
+    assert not thread.is_alive
+
+
 async def test_the_heartbeat_ages_only_within_a_turn(thread):
     gate = Gate()
     assert thread.heartbeat_age_s() == 0

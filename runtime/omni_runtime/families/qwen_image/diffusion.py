@@ -37,6 +37,7 @@ OPTIONAL: Mapping[DiffusionPhase, tuple[str, ...]] = {
 
 
 class QwenImageDiffusion:
+    pipeline = "QwenImagePipeline"
     limits = ImageLimits(
         # The VAE shrinks by 8 and the transformer reads patches of 2 × 2.
         size_multiple=16,
