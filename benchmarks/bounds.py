@@ -6,21 +6,51 @@ from benchmarks.ledger import Entry
 
 
 @dataclass(frozen=True)
-class Bound:
-    """A figure may be at most this, in its entry's unit."""
+class AtMost:
+    """Bound in the entry's unit."""
 
-    most: float
+    value: float
+
+    def __str__(self) -> str:
+        return f"≤ {self.value:g}"
+
+    def holds(self, measured: float) -> bool:
+        return measured <= self.value
 
 
-BOUNDS = {
-    "hop.median_ms.c1": Bound(3),
-    "operator.apply_to_children.p99_s": Bound(1),
-    "operator.idle_writes_10min": Bound(0),
-    "demo.cold_s": Bound(1200),
-    "demo.warm_s": Bound(180),
-    "test.unit_s": Bound(60),
+@dataclass(frozen=True)
+class AtLeast:
+    """Bound in the entry's unit."""
+
+    value: float
+
+    def __str__(self) -> str:
+        return f"≥ {self.value:g}"
+
+    def holds(self, measured: float) -> bool:
+        return measured >= self.value
+
+
+BOUNDS: dict[str, AtMost | AtLeast] = {
+    "cancel.leftovers": AtMost(0),
+    "demo.cold_s": AtMost(1200),
+    "demo.warm_s": AtMost(180),
+    "hop.median_ms.c1": AtMost(3),
+    "hop.median_ms.c64": AtMost(1),
+    "hop.open30_median_ms": AtMost(0.5),
+    "hop.saturation_ratio_vs_grpc": AtLeast(8),
+    "mooncake_te.ratio_vs_raw": AtLeast(0.95),
+    "operator.apply_to_children.p99_s": AtMost(1),
+    "operator.idle_writes_10min": AtMost(0),
+    "overload.goodput_at_3x": AtLeast(0.95),
+    "replicas.efficiency_1to4": AtLeast(0.95),
+    "routing.p99_vs_random": AtMost(0.7),
+    "shm.16MiB.ratio_vs_vllm_omni": AtLeast(3),
+    "shm.256MiB.ratio_vs_vllm_omni": AtLeast(3),
+    "shm.64KiB.us": AtMost(100),
+    "test.unit_s": AtMost(60),
 }
 
 
 def is_within_bound(entry: Entry) -> bool:
-    return entry.id not in BOUNDS or entry.value <= BOUNDS[entry.id].most
+    return entry.id not in BOUNDS or BOUNDS[entry.id].holds(entry.value)

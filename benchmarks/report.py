@@ -24,7 +24,7 @@ def report(entries: Sequence[Entry]) -> str:
 
 
 def _row(entry: Entry) -> str:
-    bound = f"≤ {_number(BOUNDS[entry.id].most)}" if entry.id in BOUNDS else ""
+    bound = str(BOUNDS.get(entry.id, ""))
     mark = "" if is_within_bound(entry) else " **out of bound**"
     peer_value = f"{_number(entry.peer_value)} {entry.unit}" if entry.peer_value is not None else ""
     value = f"{_number(entry.value)} {entry.unit}{mark}"

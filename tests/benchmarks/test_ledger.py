@@ -23,7 +23,9 @@ def test_a_new_figure_replaces_the_older_one_of_its_id_only(tmp_path: Path):
 
 def test_the_report_marks_a_figure_that_is_out_of_its_bound():
     assert "out of bound" in report([entry("hop.median_ms.c1", 3.5)])
-    assert "out of bound" not in report([entry("hop.median_ms.c1", 2.5), entry("hop.median_ms.c64", 400)])
+    assert "out of bound" in report([entry("routing.p99_vs_random", 0.71)])
+    assert "out of bound" in report([entry("replicas.efficiency_1to4", 0.94)])
+    assert "out of bound" not in report([entry("hop.median_ms.c1", 2.5), entry("hop.saturation_rps", 400)])
 
 
 def entry(entry_id: str, value: float) -> Entry:
