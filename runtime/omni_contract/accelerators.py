@@ -92,6 +92,7 @@ class AcceleratorCatalog(ConfigModel):
     profiles: dict[Name, VendorProfile] = Field(description="How to use each vendor's devices.")
     pools: dict[Name, Pool] = Field(description="Where devices are; stages name one of these.")
     allow_fake_engine: bool = Field(False, description="Whether stages may run the fake engine, for tests.")
+    stages_share_memory: bool = Field(False, description="Whether all stages run on one host, as in local mode.")
 
     @model_validator(mode="after")
     def _pools_name_known_profiles(self) -> Self:

@@ -29,7 +29,7 @@ MAKERS = {
 class Producer:
     def __init__(self, address: str, boot_id: str, limit_bytes: int, backend: str) -> None:
         self.store = PayloadStore(limit_bytes)
-        self.connectors = ConnectorSet(address, boot_id, self.store, [backend])
+        self.connectors = ConnectorSet(address, boot_id, self.store)
         self.connector = self.connectors.connector(backend)
 
     async def do(self, command: dict[str, Any]) -> dict[str, Any]:

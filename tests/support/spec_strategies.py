@@ -55,8 +55,14 @@ def stages() -> st.SearchStrategy[dict[str, Any]]:
 
 def edges() -> st.SearchStrategy[dict[str, Any]]:
     ends = st.fixed_dictionaries({"from": st.sampled_from(NAMES), "to": st.sampled_from(NAMES)})
-    rest = _maybe(connector=st.sampled_from(["auto", "grpc"]), transform=st.sampled_from(["tokens"]))
+    rest = _maybe(connector=st.sampled_from(["auto", "grpc", "shm", "fast"]), transform=st.sampled_from(["tokens"]))
     return st.tuples(ends, rest).map(lambda parts: parts[0] | parts[1])
+
+
+def connectors() -> st.SearchStrategy[dict[str, Any]]:
+    named = st.fixed_dictionaries({"name": st.sampled_from(["fast", "shm", "grpc"])})
+    blocks = _maybe(shm=_maybe(size=quantities(), waitSeconds=st.sampled_from([0, 2.5])))
+    return st.tuples(named, blocks).map(lambda parts: parts[0] | parts[1])
 
 
 def specs() -> st.SearchStrategy[dict[str, Any]]:
@@ -70,6 +76,7 @@ def specs() -> st.SearchStrategy[dict[str, Any]]:
             "family": st.sampled_from(["qwen-image", "unheard-of"]),
             "stages": st.lists(stages(), max_size=4, unique_by=lambda stage: stage["name"]),
             "edges": st.lists(edges(), max_size=5, unique_by=lambda edge: (edge["from"], edge["to"])),
+            "connectors": st.lists(connectors(), max_size=2, unique_by=lambda connector: connector["name"]),
             "frontend": frontend,
         },
     )
@@ -95,7 +102,8 @@ SOUND: tuple[dict[str, Any], ...] = (
         "model": {"source": "pvc://models/qwen-image", "servedNames": ["a", "b"], "loadFormat": "dummy"},
         "family": "qwen-image",
         "stages": [STAGE, {"name": "vae-decoder", "output": {"modality": "image", "final": True}}],
-        "edges": [{"from": "denoiser", "to": "vae-decoder", "connector": "grpc", "retain": "terminal"}],
+        "edges": [{"from": "denoiser", "to": "vae-decoder", "connector": "fast", "retain": "terminal"}],
+        "connectors": [{"name": "fast", "shm": {"size": "1Gi", "directory": "/mnt/memory", "checksum": True}}],
         "frontend": {
             "replicas": 2,
             "service": {"type": "NodePort", "nodePort": 30080},

@@ -11,10 +11,12 @@ from omni_contract.api.nearest import did_you_mean
 from omni_contract.api.problems import Path, Problem
 from omni_contract.api.schema import Schema
 from omni_contract.api.v1alpha1.base import DNS_LABEL, QUANTITY
+from omni_contract.api.v1alpha1.edge import CONNECTOR
 from omni_contract.wire.names import API_VERSION, KIND
 
 FORMS: Mapping[str, str] = {
     DNS_LABEL: "use lower-case letters, digits and hyphens, beginning with a letter",
+    CONNECTOR: "use letters, digits and hyphens, beginning with a lower-case letter",
     QUANTITY: 'write a quantity like 2, "500m" or "16Gi"',
     r"^[^\s]+$": "it may not hold spaces",
 }

@@ -6,6 +6,7 @@ from omni_contract.api.problems import Path, Problem
 from omni_contract.api.rules import rule_problems
 from omni_contract.api.v1alpha1 import ENGINE_FIELDS, EdgeSpec, OmniModelSpec, StageSpec
 from omni_contract.presets import Preset
+from omni_contract.resolve.connectors import memory_problems
 from omni_contract.resolve.devices import device_problems
 from omni_contract.resolve.graph import CycleError, Graph, output_of, preset_of, stage_graph
 from omni_contract.resolve.phases import phase_problems
@@ -31,13 +32,16 @@ def spec_problems(spec: OmniModelSpec) -> list[Problem]:
 
 def placement_problems(spec: OmniModelSpec, catalog: AcceleratorCatalog) -> list[Problem]:
     """Why a sound spec cannot run with these accelerators."""
-    stages = _placed(spec, stage_graph(spec, preset_of(spec)))
+    graph = stage_graph(spec, preset_of(spec))
+    stages = _placed(spec, graph)
     problems = [problem for path, stage in stages for problem in device_problems(stage, path, catalog)]
     for path, stage in stages:
         if stage.fake and not catalog.allow_fake_engine:
             way_out = "set allowFakeEngine in the chart's values or pass --allow-fake-engine to omni serve (tests only)"
             message = f'stage "{stage.name}" uses the fake engine, which is switched off here; {way_out}'
             problems.append(Problem((*path, "fake"), message))
+    if not catalog.stages_share_memory:
+        problems += memory_problems(spec, graph.edges)
     return problems
 
 

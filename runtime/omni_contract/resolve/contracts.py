@@ -5,15 +5,16 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from omni_contract.api.v1alpha1 import DiffusionEngine, EdgeSpec, EngineBlock, ModelSource
+from omni_contract.api.v1alpha1 import ConnectorSpec, DiffusionEngine, EdgeSpec, EngineBlock, ModelSource
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The engines at the two ends of an edge."""
+    """The engines at the two ends of an edge, and the connector between them if it is one with settings."""
 
     producer: EngineBlock
     consumer: EngineBlock
+    connector: ConnectorSpec | None = None
 
 
 def canonical_hash(value: Any, length: int) -> str:
@@ -23,7 +24,11 @@ def canonical_hash(value: Any, length: int) -> str:
 
 
 def contract_hash(family: str | None, model: ModelSource, edge: EdgeSpec, ends: Ends) -> str:
-    """What producer and consumer must agree on; replicas, devices and sampling are not part of it."""
+    """What producer and consumer must agree on; replicas, devices and sampling are not part of it.
+
+    Nor is a connector that every process has: its handles say how they are read. A connector with settings is, since
+    a worker that was started without it, or with others, could not read what the other end writes.
+    """
     agreed = {
         "family": family,
         "source": model.source,
@@ -33,6 +38,8 @@ def contract_hash(family: str | None, model: ModelSource, edge: EdgeSpec, ends: 
         "producer": _agreed(ends.producer),
         "consumer": _agreed(ends.consumer),
     }
+    if ends.connector is not None:
+        agreed["connector"] = ends.connector.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     return canonical_hash(agreed, 16)
 
 

@@ -6,6 +6,8 @@ from pathlib import PurePosixPath
 
 from pydantic_core import to_jsonable_python
 
+from omni_contract.api.v1alpha1 import ConnectorSpec
+from omni_contract.resolve.connectors import PICKED_BY_AUTO
 from omni_contract.resolve.contracts import canonical_hash
 from omni_contract.resolve.resolved import ResolvedEdge, ResolvedModel, ResolvedStage
 from omni_contract.wire.stage_file import EdgeEnd, StageFile
@@ -34,6 +36,7 @@ def stage_file(model: ResolvedModel, stage_name: str, revision: str, volumes_roo
         engine=stage.engine,
         inputs=tuple(_end(edge, edge.source) for edge in model.edges if edge.target == stage.name),
         outputs=tuple(_end(edge, edge.target) for edge in model.edges if edge.source == stage.name),
+        connectors=_connectors(model, stage_name),
         output=stage.output,
         max_in_flight=stage.max_in_flight,
         max_batch_size=stage.max_batch_size,
@@ -78,6 +81,14 @@ def stage_revision(model: ResolvedModel, stage_name: str) -> str:
     pod = asdict(replace(stage, replicas=0, sampling={}))
     file = stage_file(model, stage_name, revision="", volumes_root="/")
     return canonical_hash({"file": file.model_dump(mode="json"), "pod": to_jsonable_python(pod)}, 10)
+
+
+def _connectors(model: ResolvedModel, stage_name: str) -> tuple[ConnectorSpec, ...]:
+    """What the stage's own edges use; of `auto` it is whatever that may pick."""
+    used = {edge.connector for edge in model.edges if stage_name in (edge.source, edge.target)}
+    if "auto" in used:
+        used.update(PICKED_BY_AUTO)
+    return tuple(connector for connector in model.connectors if connector.name in used)
 
 
 def _end(edge: ResolvedEdge, peer: str) -> EdgeEnd:

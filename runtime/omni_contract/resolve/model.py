@@ -1,11 +1,14 @@
 """resolve: an OmniModel and the cluster's accelerators become one value in which nothing is left open."""
 
+from collections.abc import Mapping
+
 from omni_contract.accelerators import AcceleratorCatalog
 from omni_contract.api.problems import InvalidModelError
 from omni_contract.api.quantity import quantity
-from omni_contract.api.v1alpha1 import EngineBlock, EngineKind, OmniModelSpec, StageSpec
+from omni_contract.api.v1alpha1 import ConnectorSpec, EngineBlock, EngineKind, OmniModelSpec, StageSpec
 from omni_contract.presets import Preset
 from omni_contract.resolve.checks import placement_problems, spec_problems
+from omni_contract.resolve.connectors import connectors_with_settings
 from omni_contract.resolve.contracts import Ends, contract_hash
 from omni_contract.resolve.devices import device
 from omni_contract.resolve.graph import Graph, output_of, preset_of, stage_graph
@@ -27,6 +30,7 @@ def resolve(name: str, namespace: str, spec: OmniModelSpec, catalog: Accelerator
         raise ResolveError(problems)
     preset = preset_of(spec)
     graph = stage_graph(spec, preset)
+    connectors = connectors_with_settings(spec, graph.edges, catalog.stages_share_memory)
     return ResolvedModel(
         name=name,
         namespace=namespace,
@@ -35,7 +39,8 @@ def resolve(name: str, namespace: str, spec: OmniModelSpec, catalog: Accelerator
         load_format=spec.model.load_format,
         served_names=spec.model.served_names or (name,),
         stages=tuple(_stage(stage, graph, preset, catalog) for stage in graph.in_order()),
-        edges=_edges(spec, graph),
+        edges=_edges(spec, graph, connectors),
+        connectors=tuple(connectors.values()),
         frontend=spec.frontend,
     )
 
@@ -68,7 +73,7 @@ def _stage(stage: StageSpec, graph: Graph, preset: Preset | None, catalog: Accel
     )
 
 
-def _edges(spec: OmniModelSpec, graph: Graph) -> tuple[ResolvedEdge, ...]:
+def _edges(spec: OmniModelSpec, graph: Graph, connectors: Mapping[str, ConnectorSpec]) -> tuple[ResolvedEdge, ...]:
     engines = {stage.name: _engine(stage) for stage in graph.stages}
     return tuple(
         ResolvedEdge(
@@ -77,7 +82,12 @@ def _edges(spec: OmniModelSpec, graph: Graph) -> tuple[ResolvedEdge, ...]:
             connector=edge.connector,
             transform=edge.transform,
             retain=edge.retain,
-            contract_hash=contract_hash(spec.family, spec.model, edge, Ends(engines[edge.from_], engines[edge.to])),
+            contract_hash=contract_hash(
+                spec.family,
+                spec.model,
+                edge,
+                Ends(engines[edge.from_], engines[edge.to], connectors.get(edge.connector)),
+            ),
         )
         for edge in graph.edges
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from omni_contract.accelerators import ClaimMount, Toleration, Vendor
-from omni_contract.api.v1alpha1 import EngineBlock, FrontendSpec, OutputSpec
+from omni_contract.api.v1alpha1 import ConnectorSpec, EngineBlock, FrontendSpec, OutputSpec
 from omni_contract.wire.payload import Value
 
 
@@ -84,6 +84,8 @@ class ResolvedModel:
     stages: tuple[ResolvedStage, ...]
     """In topological order."""
     edges: tuple[ResolvedEdge, ...]
+    connectors: tuple[ConnectorSpec, ...]
+    """Those with settings that edges may use: by name, or because `auto` picks them."""
     frontend: FrontendSpec
 
     def stage(self, name: str) -> ResolvedStage:

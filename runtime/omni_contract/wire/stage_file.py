@@ -3,12 +3,12 @@
 It holds what makes a worker restart when it changes. Sampling defaults are in the stage table instead.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from omni_contract.accelerators import ConfigModel, Vendor
-from omni_contract.api.v1alpha1 import EngineBlock, OutputSpec
+from omni_contract.api.v1alpha1 import ConnectorSpec, EngineBlock, OutputSpec
 
 
 class EdgeEnd(ConfigModel):
@@ -34,9 +34,18 @@ class StageFile(ConfigModel):
     engine: EngineBlock
     inputs: tuple[EdgeEnd, ...] = ()
     outputs: tuple[EdgeEnd, ...] = ()
+    connectors: tuple[ConnectorSpec, ...] = Field((), description="Settings of the connectors that its edges use.")
     output: OutputSpec | None = None
     max_in_flight: int
     max_batch_size: int
     batch_timeout_s: float
     drain_timeout_s: int
     startup_timeout_s: int
+
+    @model_serializer(mode="wrap")
+    def _without_empty_connectors(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As before there were any: an operator that is new must not restart stages that use none."""
+        document: dict[str, Any] = serialize(self)
+        if not self.connectors:
+            del document["connectors"]
+        return document

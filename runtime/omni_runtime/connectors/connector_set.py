@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 
+from omni_contract.api.v1alpha1 import PLAIN_CONNECTORS, ConnectorBlock, ConnectorSpec
 from omni_contract.wire.errors import TransferError
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
@@ -10,17 +11,21 @@ from omni_runtime.connectors.protocol import Census, Connector, ConnectorContext
 from omni_runtime.connectors.registry import CONNECTORS
 from omni_runtime.connectors.store import PayloadStore
 
-ALWAYS = ("inline", "grpc", "auto")
-
 
 class ConnectorSet:
-    """Makes each connector once; `auto`, `inline` and `grpc` are there always, since `auto` may choose any of them."""
+    """Makes each connector once: the plain ones always, since `auto` may choose any, and those with settings."""
 
-    def __init__(self, owner: str, boot_id: str, store: PayloadStore, names: Iterable[str] = ()) -> None:
-        self._context = ConnectorContext(owner, boot_id, store, self.connector)
-        self._connectors: dict[str, Connector] = {
-            name: CONNECTORS.factory(name)(self._context) for name in dict.fromkeys((*ALWAYS, *names))
-        }
+    def __init__(
+        self, owner: str, boot_id: str, store: PayloadStore, with_settings: Iterable[ConnectorSpec] = ()
+    ) -> None:
+        def made(name: str, kind: str, settings: ConnectorBlock | None) -> Connector:
+            return CONNECTORS.factory(kind)(
+                ConnectorContext(name, settings, owner, boot_id, store, sibling=self.connector)
+            )
+
+        self._connectors: dict[str, Connector] = {kind: made(kind, kind, None) for kind in PLAIN_CONNECTORS}
+        for spec in with_settings:
+            self._connectors[spec.name] = made(spec.name, spec.block.kind, spec.block)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ that put it) and ends by release, at its deadline, or with its owner's process.
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
+from omni_contract.api.v1alpha1 import ConnectorBlock
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.connectors.store import PayloadStore
@@ -62,18 +63,30 @@ class Connector(Protocol):
     async def close(self) -> None: ...
 
 
+Settings = TypeVar("Settings", bound=ConnectorBlock)
+
+
 @dataclass(frozen=True)
 class ConnectorContext:
-    """What a connector knows of its process.
+    """What a connector knows of itself and of its process.
 
-    `owner` is the address at which others reach this process ("" if it serves nothing), `sibling` gives the process's
-    other connectors by name.
+    `name` is the one that edges and handles use, `settings` the block of its entry in the model's `connectors`, `owner`
+    the address at which others reach this process ("" if it serves nothing), `sibling` gives the process's other
+    connectors by name.
     """
 
+    name: str
+    settings: ConnectorBlock | None
     owner: str
     boot_id: str
     store: PayloadStore
     sibling: Callable[[str], Connector]
+
+    def settings_as(self, block: type[Settings]) -> Settings:
+        """The settings, of the type that the connector's kind stands for in the resource."""
+        if not isinstance(self.settings, block):
+            raise TypeError(f'connector "{self.name}" has {self.settings!r} for settings, not {block.kind}')
+        return self.settings
 
 
 ConnectorFactory: TypeAlias = Callable[[ConnectorContext], Connector]

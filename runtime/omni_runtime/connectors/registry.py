@@ -1,4 +1,4 @@
-"""The connectors that exist. A new one is a file in this folder and a line here."""
+"""The connectors that exist, by kind. A new one is a file in this folder and a line here."""
 
 from omni_runtime.connectors.protocol import ConnectorFactory
 from omni_runtime.plugins import Plugin, Registry

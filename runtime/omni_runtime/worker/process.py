@@ -59,9 +59,7 @@ def die_with_parent() -> None:
 async def run_worker(settings: WorkerSettings, file: StageFile) -> ExitCode:
     boot_id = secrets.token_hex(8)
     store = PayloadStore(settings.payload_limit_bytes)
-    connectors = ConnectorSet(
-        settings.advertise, boot_id, store, (end.connector for end in (*file.inputs, *file.outputs))
-    )
+    connectors = ConnectorSet(settings.advertise, boot_id, store, file.connectors)
     stage = Stage(file, create_engine(file), connectors)
     service = StageWorkerService(stage, store, boot_id, settings.replica, settings.locality)
     stage.metrics.gauge(names.WORKER_FRONTENDS, "Frontends attached.", lambda: service.frontends)

@@ -16,6 +16,8 @@ class BadFile:
     path: str
     message: str
     server: str | None = None
+    hint: str = ""
+    """What we add to the server's sentence."""
 
     @property
     def is_against_a_rule(self) -> bool:
@@ -188,6 +190,31 @@ AGAINST_RULES = (
         "nothing to retain; remove retain or use connector grpc",
     ),
     _bad(
+        "a connector without a kind",
+        {"spec.connectors": [{"name": "fast"}]},
+        "spec.connectors[0]",
+        'connector "fast" needs exactly one block that says its kind; the blocks are: shm: {}',
+    ),
+    _bad(
+        "a connector under the name of another",
+        {"spec.connectors": [{"name": "grpc", "shm": {}}]},
+        "spec.connectors[0].name",
+        'a connector of another kind is called "grpc" already; choose another name',
+    ),
+    BadFile(
+        "a connector that does not exist",
+        model_file(
+            {
+                "spec.connectors": [{"name": "fast", "shm": {"size": "1Gi"}}],
+                "spec.edges": [{"from": "text-encoder", "to": "denoiser", "connector": "fsat"}],
+            }
+        ),
+        "spec.edges[0]",
+        'edge "text-encoder->denoiser" chooses connector "fsat", which does not exist; use one of auto, inline, grpc, '
+        "shm or add it to connectors",
+        hint=' (did you mean "fast"?)',
+    ),
+    _bad(
         "a node port without its Service",
         {"spec.frontend.service": {"nodePort": 30080}},
         "spec.frontend.service.nodePort",
@@ -215,7 +242,7 @@ AGAINST_THE_SCHEMA = (
         "a key in the wrong place",
         {"spec.accelerator": {"pool": "cpu"}},
         "spec.accelerator",
-        'unknown key "accelerator"; the keys here are: model, family, stages, edges, frontend, suspend',
+        'unknown key "accelerator"; the keys here are: model, family, stages, edges, connectors, frontend, suspend',
         server='unknown field "spec.accelerator"',
     ),
     _bad(
@@ -290,11 +317,25 @@ AGAINST_THE_SCHEMA = (
         server="spec.stages[1].resources.memory in body should match",
     ),
     _bad(
-        "a connector of a later release",
-        {"spec.edges": [{"from": "text-encoder", "to": "denoiser", "connector": "mooncakeStore"}]},
+        "a connector that a name cannot stand for",
+        {"spec.edges": [{"from": "text-encoder", "to": "denoiser", "connector": "carrier pigeon"}]},
         "spec.edges[0].connector",
-        '"mooncakeStore" is not one of: auto, inline, grpc',
-        server='Unsupported value: "mooncakeStore": supported values: "auto", "inline", "grpc"',
+        '"carrier pigeon" has a wrong form; use letters, digits and hyphens, beginning with a lower-case letter',
+        server="spec.edges[0].connector in body should match",
+    ),
+    _bad(
+        "a connector listed twice",
+        {"spec.connectors": [{"name": "fast", "shm": {}}, {"name": "fast", "shm": {}}]},
+        "spec.connectors",
+        '"fast" stands here more than once; keep one',
+        server='spec.connectors[1]: Duplicate value: {"name":"fast"}',
+    ),
+    _bad(
+        "a setting of shared memory that does not exist",
+        {"spec.connectors": [{"name": "fast", "shm": {"sizes": "1Gi"}}]},
+        "spec.connectors[0].shm.sizes",
+        'unknown key "sizes" (did you mean "size"?)',
+        server='unknown field "spec.connectors[0].shm.sizes"',
     ),
     _bad(
         "a required key without a value",

@@ -18,7 +18,7 @@ def test_a_bad_file_is_refused_with_one_sentence_at_its_place(bad: BadFile) -> N
     model, problems = parse(dict(bad.document))
 
     assert model is None
-    assert [(dotted(problem.path), problem.message) for problem in problems] == [(bad.path, bad.message)]
+    assert [(dotted(problem.path), problem.message) for problem in problems] == [(bad.path, bad.message + bad.hint)]
 
 
 @pytest.mark.parametrize("document", [model_file(), fake_file()], ids=["with family", "without family"])

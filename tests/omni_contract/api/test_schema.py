@@ -78,6 +78,7 @@ def test_lists_of_objects_are_maps_by_their_names() -> None:
     assert keys == {
         ".spec.stages": ["name"],
         ".spec.edges": ["from", "to"],
+        ".spec.connectors": ["name"],
         ".status.conditions": ["type"],
         ".status.stages": ["name"],
     }

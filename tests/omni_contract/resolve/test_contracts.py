@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omni_contract.api.v1alpha1 import DiffusionEngine, EdgeSpec, EngineBlock, FakeEngine, ModelSource
+from omni_contract.api.v1alpha1 import ConnectorSpec, DiffusionEngine, EdgeSpec, EngineBlock, FakeEngine, ModelSource
 from omni_contract.resolve.contracts import Ends, canonical_hash, contract_hash
 
 ENCODER, DENOISER = DiffusionEngine(phases=("encode",)), DiffusionEngine(phases=("denoise",))
@@ -59,6 +59,15 @@ def test_what_both_ends_must_agree_on_changes_the_contract(changed: dict) -> Non
 )
 def test_what_the_ends_need_not_agree_on_does_not(changed: dict) -> None:
     assert _hash(**changed) == _hash()
+
+
+def test_a_connector_with_settings_must_be_the_same_at_both_ends() -> None:
+    def over(name: str, **shm: str) -> str:
+        connector = ConnectorSpec.model_validate({"name": name, "shm": shm})
+        return contract_hash("qwen-image", MODEL, EDGE, Ends(ENCODER, DENOISER, connector))
+
+    assert over("fast") == over("fast", size="256Mi")
+    assert len({_hash(), over("fast"), over("other"), over("fast", size="1Gi")}) == 4
 
 
 def test_how_slow_a_fake_is_does_not_matter_to_its_peer() -> None:

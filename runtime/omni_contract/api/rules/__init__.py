@@ -6,6 +6,7 @@ from typing import Any
 from pydantic.alias_generators import to_snake
 
 from omni_contract.api.problems import Path, Problem
+from omni_contract.api.rules.of_connectors import CONNECTOR_RULES
 from omni_contract.api.rules.of_edges import EDGE_RULES
 from omni_contract.api.rules.of_frontend import FRONTEND_RULES
 from omni_contract.api.rules.of_model import MODEL_RULES, RESOURCE_RULES
@@ -14,7 +15,7 @@ from omni_contract.api.rules.rule import Rule
 from omni_contract.api.v1alpha1 import OmniModelSpec
 from omni_contract.api.v1alpha1.resource import OmniModel
 
-SPEC_RULES: tuple[Rule, ...] = (*MODEL_RULES, *STAGE_RULES, *EDGE_RULES, *FRONTEND_RULES)
+SPEC_RULES: tuple[Rule, ...] = (*MODEL_RULES, *STAGE_RULES, *EDGE_RULES, *CONNECTOR_RULES, *FRONTEND_RULES)
 RULES: tuple[Rule, ...] = (*RESOURCE_RULES, *SPEC_RULES)
 
 

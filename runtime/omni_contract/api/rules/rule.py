@@ -78,6 +78,8 @@ class ItemRule:
     message: str
     unless: str | None = None
     """CEL of when the rule does not matter; `holds` includes it."""
+    hint: Callable[[Any, Any], str] | None = None
+    """What to add to the sentence that CEL cannot find out, such as the nearest name."""
 
     def validation(self) -> dict[str, str]:
         offender = f"self.{self.items}.filter(item, !({self.cel}))[0]"
@@ -91,7 +93,8 @@ class ItemRule:
     def problems(self, node: Any, path: Path) -> Iterator[Problem]:
         for index, item in enumerate(getattr(node, to_snake(self.items))):
             if not self.holds(node, item):
-                yield Problem((*path, self.items, index), _sentence(self.message, {}, {"self": node, "item": item}))
+                sentence = _sentence(self.message, {}, {"self": node, "item": item})
+                yield Problem((*path, self.items, index), sentence + (self.hint(node, item) if self.hint else ""))
 
 
 def _message(template: str, values: Mapping[str, Value], roots: Mapping[str, str]) -> dict[str, str]:

@@ -1,5 +1,15 @@
 """The OmniModel resource, version v1alpha1: the one source of the CRD, the chart's copy, the docs and the parser."""
 
+from omni_contract.api.v1alpha1.connector import (
+    BUILT_IN_CONNECTORS,
+    CONNECTOR_FIELDS,
+    PLAIN_CONNECTORS,
+    ConnectorBlock,
+    ConnectorKind,
+    ConnectorSpec,
+    ShmConnector,
+    built_in_connector,
+)
 from omni_contract.api.v1alpha1.edge import EdgeSpec
 from omni_contract.api.v1alpha1.engines import (
     DIFFUSION_PHASES,
@@ -15,8 +25,14 @@ from omni_contract.api.v1alpha1.model import ModelSource, OmniModelSpec
 from omni_contract.api.v1alpha1.stage import OutputSpec, StageSpec
 
 __all__ = [
+    "BUILT_IN_CONNECTORS",
+    "CONNECTOR_FIELDS",
     "DIFFUSION_PHASES",
     "ENGINE_FIELDS",
+    "PLAIN_CONNECTORS",
+    "ConnectorBlock",
+    "ConnectorKind",
+    "ConnectorSpec",
     "DiffusionEngine",
     "DiffusionPhase",
     "EdgeSpec",
@@ -28,5 +44,7 @@ __all__ = [
     "ModelSource",
     "OmniModelSpec",
     "OutputSpec",
+    "ShmConnector",
     "StageSpec",
+    "built_in_connector",
 ]

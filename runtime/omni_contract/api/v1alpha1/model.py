@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from omni_contract.api.v1alpha1.base import ApiModel, ListMap, ListSet, ServedName
+from omni_contract.api.v1alpha1.connector import ConnectorSpec
 from omni_contract.api.v1alpha1.edge import EdgeSpec
 from omni_contract.api.v1alpha1.frontend import FrontendSpec
 from omni_contract.api.v1alpha1.stage import StageSpec
@@ -45,6 +46,9 @@ class OmniModelSpec(ApiModel):
     )
     edges: Annotated[tuple[EdgeSpec, ...], Field(max_length=64), ListMap(("from", "to"))] = Field(
         (), description="What flows between stages. Together they form a graph without circles."
+    )
+    connectors: Annotated[tuple[ConnectorSpec, ...], Field(max_length=16), ListMap(("name",))] = Field(
+        (), description="Connectors with settings, which edges choose by name."
     )
     frontend: FrontendSpec = Field(FrontendSpec(), description="The model's OpenAI-compatible endpoint.")
     suspend: bool = Field(
