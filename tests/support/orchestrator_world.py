@@ -64,7 +64,13 @@ class World:
         self.ends: list[Session] = []
         self.answers: dict[str, list[str]] = {}
         for stage, index in itertools.product(table.stages, range(replicas)):
-            link = Link(stage.name, f"unix:{stage.name}-{index}", settings, self.membership)
+            link = Link(
+                stage.name,
+                f"unix:{stage.name}-{index}",
+                settings,
+                self.membership,
+                self.membership.pools[stage.name].work,
+            )
             self.pools[stage.name].links[link.address] = link
             self.workers.append(Worker(link, slots, ""))
         for worker in self.workers:

@@ -12,11 +12,11 @@ from omni_contract.wire import stage_pb2 as wire
 from omni_runtime.orchestrator.outbox import Outbox, OutboxFullError
 from omni_runtime.orchestrator.routing import ReplicaInfo
 from omni_runtime.orchestrator.settings import OrchestratorSettings
+from omni_runtime.orchestrator.work import ANY, Backlog, Kind, WorkModel
 
 logger = logging.getLogger(__name__)
 
 TERMINAL_BODIES = frozenset({"finished", "failed"})
-SERVICE_TIME_WEIGHT = 0.2
 
 
 class Listener(Protocol):
@@ -46,12 +46,13 @@ class Link:
     attempt's terminal message, which a cancelled attempt has, too.
     """
 
-    def __init__(self, stage: str, address: str, settings: OrchestratorSettings, observer: LinkObserver) -> None:
+    def __init__(
+        self, stage: str, address: str, settings: OrchestratorSettings, observer: LinkObserver, work: WorkModel
+    ) -> None:
         self.stage = stage
         self.address = address
         self.replica: ReplicaInfo | None = None
         self.is_draining = False
-        self.service_s = 0.0
         self.last_chosen = 0
         self.refused_until_s = 0.0
         self._settings = settings
@@ -60,7 +61,8 @@ class Link:
         """Set by the connection while there is a stream."""
         self.outbox = self._new_outbox()
         self._listeners: dict[str, Listener] = {}
-        self._started_at_s: dict[tuple[str, int], float] = {}
+        self._backlog = Backlog(work)
+        self._work = work
         self._reported_busy = 0
         self.retired = asyncio.Event()
 
@@ -74,21 +76,25 @@ class Link:
 
     @property
     def in_flight(self) -> int:
-        return len(self._started_at_s)
+        return len(self._backlog)
 
     @property
-    def busy(self) -> int:
-        """Other frontends' requests count, too, as far as the worker has reported them."""
-        return max(self.in_flight, self._reported_busy)
+    def work_left_s(self) -> float:
+        """Other frontends' requests count as typical ones, as far as the worker has reported them."""
+        return self._backlog.work_s + max(0, self._reported_busy - self.in_flight) * self._work.predict_s(ANY)
+
+    @property
+    def slowness(self) -> float:
+        return self._backlog.slowness
 
     @property
     def has_room(self) -> bool:
         return self.in_flight < self.max_in_flight and _now_s() >= self.refused_until_s
 
-    def start(self, listener: Listener, request_id: str, attempt: int, start: wire.Start) -> None:
-        self._listeners[request_id] = listener
-        self._started_at_s[request_id, attempt] = _now_s()
-        self._send(wire.FrontendMessage(request_id=request_id, attempt=attempt, start=start))
+    def start(self, listener: Listener, message: wire.FrontendMessage, kind: Kind) -> None:
+        self._listeners[message.request_id] = listener
+        self._backlog.begin((message.request_id, message.attempt), kind, _now_s())
+        self._send(message)
 
     def cancel(self, request_id: str, attempt: int) -> None:
         self._send(wire.FrontendMessage(request_id=request_id, attempt=attempt, cancel=wire.Cancel()))
@@ -118,7 +124,7 @@ class Link:
         self.end_stream = lambda: None
         lost, self.replica = self.replica, None
         listeners, self._listeners = self._listeners, {}
-        self._started_at_s.clear()
+        self._backlog.clear()
         if lost is None:
             return False
         level, event = (logging.WARNING, "worker lost") if is_loss else (logging.DEBUG, "worker left")
@@ -143,14 +149,7 @@ class Link:
     def _note_terminal(self, message: wire.WorkerMessage) -> bool:
         if message.WhichOneof("body") not in TERMINAL_BODIES:
             return False
-        started_at_s = self._started_at_s.pop((message.request_id, message.attempt), None)
-        if started_at_s is not None and message.HasField("finished"):
-            self._learn(_now_s() - started_at_s)
-        return started_at_s is not None
-
-    def _learn(self, took_s: float) -> None:
-        weight = SERVICE_TIME_WEIGHT if self.service_s else 1.0
-        self.service_s += weight * (took_s - self.service_s)
+        return self._backlog.end((message.request_id, message.attempt), _now_s(), message.HasField("finished"))
 
     def _note_load(self, load: wire.Load) -> bool:
         """True if the worker has room that it did not have."""

@@ -98,7 +98,7 @@ class Membership:
     def _follow_stage(self, stage: str, addresses: frozenset[str], links: asyncio.TaskGroup) -> None:
         pool = self.pools.setdefault(stage, StagePool(stage))
         for address in addresses.difference(pool.links):
-            link = pool.links[address] = Link(stage, address, self._settings, self)
+            link = pool.links[address] = Link(stage, address, self._settings, self, pool.work)
             links.create_task(self._run_link(pool, link), name=f"link {stage} {address}")
         for address in set(pool.links).difference(addresses):
             pool.links.pop(address).retire()

@@ -9,6 +9,7 @@ from omni_contract.wire.errors import OmniError
 from omni_runtime.orchestrator.fair_queue import FairQueue
 from omni_runtime.orchestrator.link import Link
 from omni_runtime.orchestrator.routing import can_read, choose, preferred
+from omni_runtime.orchestrator.work import ANY, Kind, WorkModel
 
 REFUSED_PAUSE_S = 0.05
 
@@ -45,6 +46,7 @@ class Ticket:
     queue_timeout_s: float = 30.0
     tenant: str = ""
     priority: int = 0
+    kind: Kind = ANY
     deserted_since_s: float | None = field(default=None, init=False)
     """Since when no replica could serve it."""
     is_waiting: bool = field(default=True, init=False)
@@ -55,6 +57,7 @@ class StagePool:
 
     def __init__(self, stage: str) -> None:
         self.stage = stage
+        self.work = WorkModel()
         self.links: dict[str, Link] = {}
         self._queue: FairQueue[Ticket] = FairQueue()
         self._choices = 0
@@ -80,8 +83,7 @@ class StagePool:
     def drain_s(self) -> float:
         """About how long it takes until those who wait now have been served."""
         slots = sum(link.max_in_flight for link in self.routable)
-        slowest_s = max((link.service_s for link in self.routable), default=0.0)
-        return self.waiting * slowest_s / slots if slots else 1.0
+        return self.waiting * self.work.typical_s / slots if slots else 1.0
 
     def enqueue(self, ticket: Ticket, is_urgent: bool = False) -> None:
         """Assigns at once if a replica has room; an urgent ticket (a retry) goes first."""
@@ -128,7 +130,7 @@ class StagePool:
 
     def _place(self, ticket: Ticket) -> Link | None:
         fitting = preferred(self._fitting(ticket), ticket.avoid)
-        link = choose([link for link in fitting if link.has_room])
+        link = choose([link for link in fitting if link.has_room], self.work.predict_s(ticket.kind))
         if link is not None:
             self._choices += 1
             link.last_chosen = self._choices

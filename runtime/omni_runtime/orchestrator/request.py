@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from omni_contract.wire.payload import Payload, Value
 from omni_contract.wire.stage_pb2 import Handle
+from omni_runtime.orchestrator.work import Kind, kind_of
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,11 @@ class SessionRequest:
     traceparent: str = ""
     tenant: str = ""
     priority: int = 0
+
+    @cached_property
+    def kind(self) -> Kind:
+        """Requests of one kind take about as long."""
+        return kind_of(self.payload, self.parameters)
 
 
 @dataclass(frozen=True)

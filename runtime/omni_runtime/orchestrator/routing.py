@@ -28,16 +28,16 @@ class Choice(Protocol):
     def address(self) -> str: ...
 
     @property
-    def busy(self) -> int:
-        """Requests that run or wait there."""
+    def work_left_s(self) -> float:
+        """Predicted, of all requests that run or wait there, on a replica of usual speed."""
         ...
 
     @property
     def max_in_flight(self) -> int: ...
 
     @property
-    def service_s(self) -> float:
-        """How long a request takes there by recent experience; 0 while unknown."""
+    def slowness(self) -> float:
+        """How long requests take there by recent experience, as a multiple of what was predicted."""
         ...
 
     @property
@@ -49,13 +49,11 @@ class Choice(Protocol):
 Candidate = TypeVar("Candidate", bound=Choice)
 
 
-def choose(candidates: Sequence[Candidate]) -> Candidate | None:
-    """The replica with the least predicted work left per slot; among equals, the one chosen longest ago."""
-    if not candidates:
-        return None
-    known = [candidate.service_s for candidate in candidates if candidate.service_s > 0]
-    typical_s = sum(known) / len(known) if known else 1.0
-    return min(candidates, key=lambda candidate: (_work_left_s(candidate, typical_s), candidate.last_chosen))
+def choose(candidates: Sequence[Candidate], work_s: float) -> Candidate | None:
+    """The replica that is predicted to be done first with what it has and this work; among equals, the longest idle."""
+    if len(candidates) < 2:
+        return candidates[0] if candidates else None
+    return min(candidates, key=lambda candidate: (_done_in_s(candidate, work_s), candidate.last_chosen))
 
 
 def preferred(candidates: Iterable[Candidate], avoid: frozenset[str]) -> list[Candidate]:
@@ -91,5 +89,5 @@ def _leads_on(
     )
 
 
-def _work_left_s(candidate: Choice, typical_s: float) -> float:
-    return (candidate.busy + 1) * (candidate.service_s or typical_s) / candidate.max_in_flight
+def _done_in_s(candidate: Choice, work_s: float) -> float:
+    return (candidate.work_left_s + work_s) * candidate.slowness / candidate.max_in_flight

@@ -158,12 +158,9 @@ class Session:
         step = self._board.steps[stage]
         step.begin(link, self._board.wanted(step))
         self._links.add(link)
-        link.start(
-            self,
-            self.request.request_id,
-            step.attempt,
-            self._messages.start(step, self._board.payloads, self.remaining_s),
-        )
+        start = self._messages.start(step, self._board.payloads, self.remaining_s)
+        message = wire.FrontendMessage(request_id=self.request.request_id, attempt=step.attempt, start=start)
+        link.start(self, message, self.request.kind)
 
     def unavailable(self, stage: str) -> None:
         self._end(SessionEventKind.REFUSED, no_replica(stage, self._context.queue_timeout_s, self._context.pools))
@@ -298,6 +295,7 @@ class Session:
             queue_timeout_s=self._context.queue_timeout_s,
             tenant=self.request.tenant,
             priority=self.request.priority,
+            kind=self.request.kind,
         )
         self._context.pools[step.name].enqueue(ticket, is_urgent)
 

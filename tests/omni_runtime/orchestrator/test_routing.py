@@ -16,9 +16,9 @@ class At:
     """A replica as the choice sees it."""
 
     address: str = "a"
-    busy: int = 0
+    work_left_s: float = 0.0
+    slowness: float = 1.0
     max_in_flight: int = 4
-    service_s: float = 0.0
     last_chosen: int = 0
 
 
@@ -27,30 +27,30 @@ def info(stage: str, boot: str, inputs: Mapping[str, str] = {}, outputs: Mapping
 
 
 def test_the_replica_with_the_least_work_per_slot_is_chosen() -> None:
-    assert choose([At("full", busy=3), At("free", busy=1)]) == At("free", busy=1)
-    small, large = At("small", busy=1, max_in_flight=2), At("large", busy=2, max_in_flight=8)
-    assert choose([small, large]) == large
+    assert choose([At("full", work_left_s=3), At("free", work_left_s=1)], 1) == At("free", work_left_s=1)
+    small, large = At("small", work_left_s=1, max_in_flight=2), At("large", work_left_s=2, max_in_flight=8)
+    assert choose([small, large], 1) == large
+
+
+def test_one_long_request_weighs_more_than_many_short_ones() -> None:
+    one_long, many_short = At("one-long", work_left_s=10), At("many-short", work_left_s=20 * 0.1)
+    assert choose([one_long, many_short], 0.1) == many_short
 
 
 def test_a_slow_replica_gets_less_work_than_a_fast_one() -> None:
-    slow, fast = At("slow", busy=1, service_s=4.0), At("fast", busy=3, service_s=1.0)
-    assert choose([slow, fast]) == fast
-
-
-def test_a_new_replica_counts_as_fast_as_the_others_on_average() -> None:
-    known, new = At("known", busy=1, service_s=2.0), At("new", busy=0)
-    assert choose([known, new]) == new
+    slow, fast = At("slow", work_left_s=1, slowness=4), At("fast", work_left_s=3)
+    assert choose([slow, fast], 1) == fast
 
 
 def test_nobody_to_choose_from_is_none() -> None:
-    assert choose([]) is None
+    assert choose([], 1) is None
 
 
 def test_ties_go_round() -> None:
     replicas = {name: At(name) for name in ("a", "b", "c")}
     order = []
     for turn in range(1, 7):
-        chosen = choose(list(replicas.values()))
+        chosen = choose(list(replicas.values()), 1)
         assert chosen
         order.append(chosen.address)
         replicas[chosen.address] = replace(chosen, last_chosen=turn)
@@ -88,23 +88,32 @@ def test_what_ends_nowhere_is_not_viable_however_long_the_chain() -> None:
     assert viable(three, replicas) == set()
 
 
-candidates = st.builds(At, busy=st.integers(0, 20), max_in_flight=st.integers(1, 8), last_chosen=st.integers(0, 100))
+candidates = st.builds(
+    At,
+    work_left_s=st.integers(0, 20).map(float),
+    slowness=st.sampled_from([0.5, 1.0, 4.0]),
+    max_in_flight=st.integers(1, 8),
+    last_chosen=st.integers(0, 100),
+)
 
 
 @given(st.lists(candidates, min_size=1, max_size=6))
-def test_no_candidate_has_less_work_per_slot_than_the_chosen_one(all_of: list[At]) -> None:
-    chosen = choose(all_of)
+def test_no_candidate_would_be_done_before_the_chosen_one(all_of: list[At]) -> None:
+    def done_in_s(one: At) -> float:
+        return (one.work_left_s + 1) * one.slowness / one.max_in_flight
+
+    chosen = choose(all_of, 1)
     assert chosen
-    assert all((chosen.busy + 1) / chosen.max_in_flight <= (one.busy + 1) / one.max_in_flight for one in all_of)
+    assert all(done_in_s(chosen) <= done_in_s(one) for one in all_of)
 
 
 @given(st.integers(1, 5), st.integers(1, 60))
 def test_equal_replicas_get_equal_shares(count: int, requests: int) -> None:
-    busy = {str(index): 0 for index in range(count)}
-    last = dict.fromkeys(busy, 0)
+    given_to = {str(index): 0 for index in range(count)}
+    last = dict.fromkeys(given_to, 0)
     for turn in range(1, requests + 1):
-        chosen = choose([At(name, busy[name], 100, 1.0, last[name]) for name in busy])
+        chosen = choose([At(name, given_to[name], 1.0, 100, last[name]) for name in given_to], 1)
         assert chosen
-        busy[chosen.address] += 1
+        given_to[chosen.address] += 1
         last[chosen.address] = turn
-    assert max(busy.values()) - min(busy.values()) <= 1
+    assert max(given_to.values()) - min(given_to.values()) <= 1
