@@ -1,6 +1,6 @@
 """`fake`: an engine without a model, pure Python and deterministic, for protocol, load and fault tests.
 
-Each request takes `steps` steps of `delay_seconds` each. Outputs carry a `trail`: the stages that the request visited.
+Each request takes `steps` steps of `delay_seconds` each, which take turns with other requests' if `serial`. Outputs carry a `trail`: the stages that the request visited.
 Behaviors: `echo` and `delay` answer; `stall` never ends its first step; `crash` dies as its `crash_at`-th step begins
 (counted over all requests from 1; 0 = while loading); `leak` keeps a file descriptor and memory for each step.
 """
@@ -45,6 +45,7 @@ class FakeEngine:
         self._running = 0
         self._last_turn = time.monotonic()
         self._leaked: list[int] = []
+        self._device = asyncio.Lock()
 
     async def load(self, report: ReportLoading) -> None:
         report("loading nothing 1/1")
@@ -54,13 +55,14 @@ class FakeEngine:
     async def run(self, request: StageRequest) -> AsyncIterator[StageEvent]:
         self._running += 1
         try:
-            for step in range(self._settings.steps):
+            steps = self._steps(request)
+            for step in range(steps):
                 await self._step()
-                if self._settings.steps > 1:
-                    yield StageProgress(step + 1, self._settings.steps)
+                if steps > 1:
+                    yield StageProgress(step + 1, steps)
             for edge in request.outputs:
                 yield StageOutput(edge, self._output(request, edge))
-            yield StageUsage(steps=self._settings.steps)
+            yield StageUsage(steps=steps)
         finally:
             self._running -= 1
 
@@ -82,9 +84,21 @@ class FakeEngine:
                 await asyncio.Event().wait()
             case "leak":
                 self._leak()
+        if self._settings.serial:
+            async with self._device:
+                await self._delay()
+        else:
+            await self._delay()
+
+    async def _delay(self) -> None:
         if self._settings.delay_seconds:
             await asyncio.sleep(self._settings.delay_seconds)
             self._last_turn = time.monotonic()
+
+    def _steps(self, request: StageRequest) -> int:
+        """With behavior `delay` a request may say how much work it is."""
+        asked = request.parameters.get("steps")
+        return asked if self._settings.behavior == "delay" and isinstance(asked, int) else self._settings.steps
 
     def _leak(self) -> None:
         descriptor = os.memfd_create("omni-leak")

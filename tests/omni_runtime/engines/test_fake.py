@@ -51,6 +51,25 @@ async def test_each_edge_asked_for_gets_an_output():
     assert outputs == ["x->y", ""]
 
 
+async def test_a_delayed_request_may_say_how_many_steps_it_takes():
+    slow = engine(behavior="delay", steps=2)
+    counts = [len(await events_of(slow, request(**asked))) - 2 for asked in ({}, {"steps": 5})]
+    assert counts == [2, 5]
+
+
+async def test_steps_of_a_serial_engine_take_turns():
+    fake = engine(behavior="delay", steps=3, delay_seconds=0.001, serial=True)
+    turns: list[str] = []
+
+    async def run(name: str) -> None:
+        async for event in fake.run(request()):
+            if isinstance(event, StageProgress):
+                turns.append(name)
+
+    await asyncio.gather(run("a"), run("b"))
+    assert turns == ["a", "b"] * 3
+
+
 async def test_an_image_has_the_size_asked_for_and_the_color_of_its_seed():
     fake = engine(makes_image=True)
     images = [(await output_of(fake, request(width=5, height=3, seed=seed)))["image"] for seed in (1, 1, 2)]

@@ -35,11 +35,14 @@ class FakeEngine(ApiModel):
         description="What the stage does with a request: hand it on (echo), hand it on later (delay), never answer "
         "(stall), end its process (crash), or keep what it should free (leak).",
     )
-    delay_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(
-        0.0, description="How long one request takes, spread over its steps."
-    )
+    delay_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(0.0, description="How long each step takes.")
     steps: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        1, description="Number of steps per request; a cancel takes effect between two of them."
+        1,
+        description="Number of steps per request, unless it asks for another one by its parameter steps; a cancel takes "
+        "effect between two of them.",
+    )
+    serial: bool = Field(
+        False, description="Whether the steps of concurrent requests take turns, as they do on one device."
     )
     crash_at: Annotated[int, Field(ge=0, le=1_000_000)] | None = Field(
         None, description="The request, counted from 0, at which a stage with behavior crash ends its process."
