@@ -1,6 +1,7 @@
 """`fake`: an engine without a model, pure Python and deterministic, for protocol, load and fault tests.
 
-Each request takes `steps` steps of `delay_seconds` each, which take turns with other requests' if `serial`. Outputs carry a `trail`: the stages that the request visited.
+Each request takes `steps` steps of `delay_seconds` each, which take turns with other requests' if `serial`. Outputs
+carry a `trail`: the stages that the request visited.
 Behaviors: `echo` and `delay` answer; `stall` never ends its first step; `crash` dies as its `crash_at`-th step begins
 (counted over all requests from 1; 0 = while loading); `leak` keeps a file descriptor and memory for each step.
 """

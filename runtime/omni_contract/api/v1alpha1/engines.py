@@ -38,7 +38,7 @@ class FakeEngine(ApiModel):
     delay_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(0.0, description="How long each step takes.")
     steps: Annotated[int, Field(ge=1, le=10_000)] = Field(
         1,
-        description="Number of steps per request, unless it asks for another one by its parameter steps; a cancel takes "
+        description="Number of steps per request, unless its parameter steps asks for another one; a cancel takes "
         "effect between two of them.",
     )
     serial: bool = Field(
