@@ -26,7 +26,7 @@ class Job:
 
     @property
     def parameters(self) -> Payload:
-        return decode(self.start.parameters)
+        return decode(self.start.parameters) if self.start.parameters else {}
 
     def send(self, **body: Any) -> None:
         self.replies.put_nowait(wire.WorkerMessage(request_id=self.request_id, attempt=self.attempt, **body))

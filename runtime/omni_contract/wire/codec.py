@@ -1,24 +1,33 @@
-"""Payloads as bytes: a protobuf header, then raw buffers, each aligned to 64 bytes. No pickle; every claim is checked.
+"""Payloads as bytes: a JSON head, then raw buffers, each aligned to 64 bytes. No pickle; every claim is checked.
 
-Layout: prelude (16 bytes) | PayloadHeader | padding | buffer 0 | padding | buffer 1 ...
+Layout: prelude (16 bytes) | head | padding | buffer 0 | padding | buffer 1 ...
+
+The head is `{"root": {...}, "buffers": [...], "checksum": ...}`. `root` is the payload, with null in the place of each
+array and of raw bytes; `buffers` says where each of those belongs and what it is. So a payload without buffers is read
+and written by the standard library's C code alone. A reader ignores keys of the head that it does not know.
 """
 
 import ctypes
+import json
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-from google.protobuf.message import DecodeError
+from types import NoneType
+from typing import Any, TypeAlias, TypeGuard, cast
 
 from omni_contract.wire.payload import DTYPES, Array, Payload, Value
-from omni_contract.wire.stage_pb2 import PayloadHeader
-from omni_contract.wire.stage_pb2 import Value as WireValue
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Path: TypeAlias = tuple[str | int, ...]
+"""Where a value is in a payload: keys of maps and indices of lists, from the root on."""
 
 ALIGNMENT = 64
 MAGIC = b"OMNI"
 FORMAT = 1
 PRELUDE = struct.Struct("<4sB3xI4x")
+ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
+DECODER = json.JSONDecoder()
 
 
 class CodecError(ValueError):
@@ -27,7 +36,7 @@ class CodecError(ValueError):
 
 @dataclass(frozen=True)
 class CodecLimits:
-    """What a payload may hold; protobuf's own nesting limit allows no deeper trees."""
+    """What a payload may hold."""
 
     max_depth: int = 24
     max_values: int = 100_000
@@ -58,28 +67,38 @@ class EncodedPayload:
 def encode(payload: Payload, checksum: bool = False, limits: CodecLimits = LIMITS) -> EncodedPayload:
     """Encodes without copying arrays; the caller leaves them unchanged while the result is in use."""
     writer = _Writer(limits)
-    header = PayloadHeader()
-    writer.write_map(header.root, payload, "payload", 1)
-    header.buffer_bytes.extend(buffer.nbytes for buffer in writer.buffers)
+    head: dict[str, Json] = {"root": writer.map(payload, (), 1)}
+    if writer.buffers:
+        head["buffers"] = writer.entries
     if checksum:
-        header.checksum = _checksum(writer.buffers)
-    head = header.SerializeToString(deterministic=True)
-    if len(head) > limits.max_header_bytes:
-        raise CodecError(f"the header takes {len(head):,} bytes, above the limit of {limits.max_header_bytes:,}")
-    return _assemble(PRELUDE.pack(MAGIC, FORMAT, len(head)) + head, writer.buffers)
+        head["checksum"] = _checksum(writer.buffers)
+    text = ENCODER.encode(head).encode("ascii")
+    if len(text) > limits.max_header_bytes:
+        raise CodecError(f"the header takes {len(text):,} bytes, above the limit of {limits.max_header_bytes:,}")
+    return _assemble(PRELUDE.pack(MAGIC, FORMAT, len(text)) + text, writer.buffers)
 
 
 def decode(data: bytes | bytearray | memoryview, limits: CodecLimits = LIMITS) -> dict[str, Value]:
     """The payload in these bytes. Arrays and raw values are views of `data`; nothing is copied."""
     view = memoryview(data).cast("B")
-    header, end = _read_header(view, limits)
-    buffers = _split(view, end, header.buffer_bytes)
-    if header.checksum and header.checksum != _checksum(buffers):
-        raise CodecError("the checksum of the buffers does not match")
-    if header.root.WhichOneof("kind") != "map":
+    end = PRELUDE.size + _head_bytes(view, limits)
+    head = _parse(view[PRELUDE.size : end], limits)
+    root = head.get("root")
+    if not isinstance(root, dict):
         raise CodecError("the root of a payload must be a map")
-    reader = _Reader(buffers, limits)
-    return reader.read_map(header.root, 1)
+    slots = _slots(head.get("buffers", []), limits)
+    buffers = _split(view, end, [slot.size_bytes for slot in slots])
+    if "checksum" in head and head["checksum"] != _checksum(buffers):
+        raise CodecError("the checksum of the buffers does not match")
+    payload = cast(dict[str, Value], root)
+    for slot, buffer in zip(slots, buffers, strict=True):
+        _place(payload, slot.path, slot.value(buffer))
+    return payload
+
+
+def has_buffers(data: bytes) -> bool:
+    """False if the payload is all head, so that no array in it depends on where the bytes are in memory."""
+    return len(data) > PRELUDE.size + _head_bytes(memoryview(data), LIMITS)
 
 
 def allocate(size_bytes: int) -> memoryview:
@@ -115,19 +134,42 @@ def _checksum(buffers: Sequence[memoryview]) -> int:
     return value
 
 
-def _read_header(view: memoryview, limits: CodecLimits) -> tuple[PayloadHeader, int]:
+def _head_bytes(view: memoryview, limits: CodecLimits) -> int:
     if view.nbytes < PRELUDE.size:
         raise CodecError(f"{view.nbytes} bytes are too few for a payload")
     magic, version, head_bytes = PRELUDE.unpack_from(view)
     if magic != MAGIC or version != FORMAT:
         raise CodecError(f"not a payload of format {FORMAT}: it starts with {bytes(view[:5])!r}")
-    end = PRELUDE.size + head_bytes
-    if head_bytes > limits.max_header_bytes or end > view.nbytes:
+    if head_bytes > limits.max_header_bytes or PRELUDE.size + head_bytes > view.nbytes:
         raise CodecError(f"the header claims {head_bytes:,} bytes, which is above the limit or past the end")
+    return int(head_bytes)
+
+
+def _parse(data: memoryview, limits: CodecLimits) -> dict[str, Json]:
     try:
-        return PayloadHeader.FromString(bytes(view[PRELUDE.size : end])), end
-    except DecodeError as error:
+        text = str(data, "utf-8")
+        head, end = DECODER.raw_decode(text)
+    except (ValueError, RecursionError) as error:
         raise CodecError("the header is damaged or nested too deeply") from error
+    if end != len(text) or not isinstance(head, dict):
+        raise CodecError("the header is not one JSON object")
+    # A value takes two characters at least and a level a bracket, so short heads need no closer look.
+    if len(text) > 2 * limits.max_values or text.count("{") + text.count("[") > limits.max_depth:
+        _check_tree(head.get("root"), limits)
+    return head
+
+
+def _check_tree(root: Json, limits: CodecLimits) -> None:
+    """Level by level, so that a deep tree cannot exhaust the stack."""
+    level, depth, count = [root], 0, 0
+    while holders := [value for value in level if isinstance(value, dict | list)]:
+        level = [inner for holder in holders for inner in (holder.values() if isinstance(holder, dict) else holder)]
+        depth += 1
+        count += len(level)
+        if depth > limits.max_depth:
+            raise CodecError(f"nested deeper than {limits.max_depth} levels")
+        if count > limits.max_values:
+            raise CodecError(f"more than {limits.max_values:,} values")
 
 
 def _split(view: memoryview, position: int, sizes: Sequence[int]) -> list[memoryview]:
@@ -143,134 +185,138 @@ def _split(view: memoryview, position: int, sizes: Sequence[int]) -> list[memory
     return buffers
 
 
-class _Writer:
-    """Turns a tree of values into wire values and collects the buffers they point to."""
+@dataclass(frozen=True)
+class _Slot:
+    """What a buffer is and where in the payload it belongs: an array, or raw bytes if `dtype` is None."""
 
-    def __init__(self, limits: CodecLimits) -> None:
-        self.buffers: list[memoryview] = []
-        self._limits = limits
-        self._values = 0
+    path: Path
+    size_bytes: int
+    dtype: str | None
+    shape: tuple[int, ...]
 
-    def write_map(self, target: WireValue, items: Mapping[str, Value], path: str, depth: int) -> None:
-        if depth > self._limits.max_depth:
-            raise CodecError(f"{path}: nested deeper than {self._limits.max_depth} levels")
-        target.map.SetInParent()
-        wire = target.map.items
-        for key, value in items.items():
-            if not isinstance(key, str):
-                raise CodecError(f"{path}: key {key!r} is not a string")
-            self._write(wire[key], value, f"{path}.{key}", depth)
-
-    def _write_list(self, target: WireValue, items: Sequence[Value], path: str, depth: int) -> None:
-        if depth > self._limits.max_depth:
-            raise CodecError(f"{path}: nested deeper than {self._limits.max_depth} levels")
-        target.list.SetInParent()
-        for index, value in enumerate(items):
-            self._write(target.list.items.add(), value, f"{path}[{index}]", depth)
-
-    def _write(self, target: WireValue, value: Value, path: str, depth: int) -> None:
-        self._values += 1
-        if self._values > self._limits.max_values:
-            raise CodecError(f"{path}: more than {self._limits.max_values:,} values; send arrays instead of lists")
-        match value:
-            case None:
-                target.null = True
-            case bool():
-                target.boolean = value
-            case int():
-                target.integer = _checked_integer(value, path)
-            case float():
-                target.number = value
-            case str():
-                target.text = value
-            case Array():
-                self._write_array(target, value, path)
-            case bytes() | bytearray() | memoryview():
-                target.raw.buffer = self._add(memoryview(value), path)
-            case Mapping():
-                self.write_map(target, value, path, depth + 1)
-            case Sequence():
-                self._write_list(target, value, path, depth + 1)
-            case _:
-                raise CodecError(f"{path}: a {type(value).__name__} cannot travel; convert it to Array, list or number")
-
-    def _write_array(self, target: WireValue, array: Array, path: str) -> None:
-        if len(array.shape) > self._limits.max_rank:
-            raise CodecError(f"{path}: {len(array.shape)} dimensions, the limit is {self._limits.max_rank}")
-        target.array.buffer = self._add(array.data, path)
-        target.array.dtype = array.dtype
-        target.array.shape.extend(array.shape)
-
-    def _add(self, data: memoryview, path: str) -> int:
-        if not data.c_contiguous:
-            raise CodecError(f"{path}: the memory is not contiguous; make a contiguous copy first")
-        # An empty view of more than one dimension cannot be cast.
-        self.buffers.append(data.cast("B") if data.nbytes else memoryview(b""))
-        return len(self.buffers) - 1
-
-
-def _checked_integer(value: int, path: str) -> int:
-    if not -(2**63) <= value < 2**63:
-        raise CodecError(f"{path}: {value} does not fit into 64 bits")
-    return value
-
-
-class _Reader:
-    """Turns wire values back, checking every reference into the buffers."""
-
-    def __init__(self, buffers: Sequence[memoryview], limits: CodecLimits) -> None:
-        self._buffers = buffers
-        self._limits = limits
-        self._values = 0
-
-    def read_map(self, value: WireValue, depth: int) -> dict[str, Value]:
-        self._check_depth(depth)
-        return {key: self._read(item, depth) for key, item in value.map.items.items()}
-
-    def _read_list(self, value: WireValue, depth: int) -> list[Value]:
-        self._check_depth(depth)
-        return [self._read(item, depth) for item in value.list.items]
-
-    def _check_depth(self, depth: int) -> None:
-        if depth > self._limits.max_depth:
-            raise CodecError(f"nested deeper than {self._limits.max_depth} levels")
-
-    def _read(self, value: WireValue, depth: int) -> Value:
-        self._values += 1
-        if self._values > self._limits.max_values:
-            raise CodecError(f"more than {self._limits.max_values:,} values")
-        match value.WhichOneof("kind"):
-            case "null":
-                return None
-            case "boolean":
-                return value.boolean
-            case "integer":
-                return value.integer
-            case "number":
-                return value.number
-            case "text":
-                return value.text
-            case "array":
-                return self._read_array(value)
-            case "raw":
-                return self._buffer(value.raw.buffer)
-            case "map":
-                return self.read_map(value, depth + 1)
-            case "list":
-                return self._read_list(value, depth + 1)
-            case _:
-                raise CodecError("a value of a kind that this version does not know")
-
-    def _read_array(self, value: WireValue) -> Array:
-        array = value.array
-        if array.dtype not in DTYPES or len(array.shape) > self._limits.max_rank:
-            raise CodecError(f'an array of dtype "{array.dtype}" and {len(array.shape)} dimensions is not allowed')
+    def value(self, buffer: memoryview) -> Array | memoryview:
+        if self.dtype is None:
+            return buffer
         try:
-            return Array(array.dtype, tuple(array.shape), self._buffer(array.buffer))
+            return Array(self.dtype, self.shape, buffer)
         except ValueError as error:
             raise CodecError(str(error)) from error
 
-    def _buffer(self, index: int) -> memoryview:
-        if index >= len(self._buffers):
-            raise CodecError(f"a value points to buffer {index} of {len(self._buffers)}")
-        return self._buffers[index]
+
+def _slots(entries: Json, limits: CodecLimits) -> list[_Slot]:
+    if not isinstance(entries, list):
+        raise CodecError("the buffers must be a list")
+    return [_slot(entry, limits) for entry in entries]
+
+
+def _slot(entry: Json, limits: CodecLimits) -> _Slot:
+    match entry:
+        case {"kind": "raw", "at": list(at), "bytes": int(size)} if _is_path(at) and size >= 0:
+            return _Slot(tuple(at), size, None, ())
+        case {"kind": "array", "at": list(at), "bytes": int(size), "dtype": str(dtype), "shape": list(shape)} if (
+            _is_path(at) and _is_shape(shape) and size >= 0
+        ):
+            if dtype not in DTYPES or len(shape) > limits.max_rank:
+                raise CodecError(f'an array of dtype "{dtype}" and {len(shape)} dimensions is not allowed')
+            return _Slot(tuple(at), size, dtype, tuple(shape))
+        case _:
+            raise CodecError("a buffer of a kind that this version does not know")
+
+
+def _is_path(at: list[Json]) -> TypeGuard[list[str | int]]:
+    return all(isinstance(key, str | int) for key in at)
+
+
+def _is_shape(sides: list[Json]) -> TypeGuard[list[int]]:
+    return all(isinstance(side, int) and side >= 0 for side in sides)
+
+
+def _place(root: dict[str, Value], path: Path, value: Value) -> None:
+    """Puts a buffer's value where the payload has a null for it."""
+    holder: Any = root
+    try:
+        for key in path[:-1]:
+            holder = holder[key]
+        is_free = holder[path[-1]] is None
+    except (KeyError, IndexError, TypeError):
+        is_free = False
+    if not is_free:
+        raise CodecError(f"{_named(path)}: a buffer belongs here, but the payload has no place for it")
+    holder[path[-1]] = value
+
+
+def _named(path: Path) -> str:
+    return "payload" + "".join(f".{key}" if isinstance(key, str) else f"[{key}]" for key in path)
+
+
+def _is_plain(value: Value) -> TypeGuard[bool | int | float | str | None]:
+    """True for what JSON has as it is: most values, so that they need no closer look."""
+    kind = type(value)
+    return kind in (str, float, bool, NoneType) or (kind is int and -(2**63) <= cast(int, value) < 2**63)
+
+
+class _Writer:
+    """Copies the tree of a payload without its arrays and raw bytes, and collects those."""
+
+    def __init__(self, limits: CodecLimits) -> None:
+        self.buffers: list[memoryview] = []
+        self.entries: list[Json] = []
+        self._limits = limits
+        self._values = 0
+
+    def map(self, items: Mapping[str, Value], path: Path, depth: int) -> dict[str, Json]:
+        self._enter(len(items), path, depth)
+        tree: dict[str, Json] = {}
+        for key, value in items.items():
+            if not isinstance(key, str):
+                raise CodecError(f"{_named(path)}: key {key!r} is not a string")
+            tree[key] = value if _is_plain(value) else self._value(value, (*path, key), depth)
+        return tree
+
+    def _list(self, items: Sequence[Value], path: Path, depth: int) -> list[Json]:
+        self._enter(len(items), path, depth)
+        return [
+            value if _is_plain(value) else self._value(value, (*path, index), depth)
+            for index, value in enumerate(items)
+        ]
+
+    def _enter(self, count: int, path: Path, depth: int) -> None:
+        self._values += count
+        if depth > self._limits.max_depth:
+            raise CodecError(f"{_named(path)}: nested deeper than {self._limits.max_depth} levels")
+        if self._values > self._limits.max_values:
+            most = self._limits.max_values
+            raise CodecError(f"{_named(path)}: more than {most:,} values; send arrays instead of lists")
+
+    def _value(self, value: Value, path: Path, depth: int) -> Json:
+        match value:
+            case int() if not -(2**63) <= value < 2**63:
+                raise CodecError(f"{_named(path)}: {value} does not fit into 64 bits")
+            case int() | float() | str():
+                return value
+            case Array():
+                self._add_array(value, path)
+                return None
+            case bytes() | bytearray() | memoryview():
+                self._add(memoryview(value), path, {"kind": "raw"})
+                return None
+            case Mapping():
+                return self.map(value, path, depth + 1)
+            case Sequence():
+                return self._list(value, path, depth + 1)
+            case _:
+                name = type(value).__name__
+                raise CodecError(f"{_named(path)}: a {name} cannot travel; convert it to Array, list or number")
+
+    def _add_array(self, array: Array, path: Path) -> None:
+        if len(array.shape) > self._limits.max_rank:
+            most = self._limits.max_rank
+            raise CodecError(f"{_named(path)}: {len(array.shape)} dimensions, the limit is {most}")
+        self._add(array.data, path, {"kind": "array", "dtype": array.dtype, "shape": list(array.shape)})
+
+    def _add(self, data: memoryview, path: Path, what: dict[str, Json]) -> None:
+        if not data.c_contiguous:
+            raise CodecError(f"{_named(path)}: the memory is not contiguous; make a contiguous copy first")
+        # An empty view of more than one dimension cannot be cast.
+        self.buffers.append(data.cast("B") if data.nbytes else memoryview(b""))
+        self.entries.append({**what, "at": list(path), "bytes": data.nbytes})

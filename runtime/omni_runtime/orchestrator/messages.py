@@ -36,7 +36,8 @@ class StartMessages:
         """Most models have the same defaults for all stages."""
         known = next((encoded for seen, encoded in self._parameters if seen == sampling), None)
         if known is None:
-            known = encode({**sampling, **self._request.parameters}).to_bytes()
+            merged = {**sampling, **self._request.parameters}
+            known = encode(merged).to_bytes() if merged else b""
             self._parameters.append((sampling, known))
         return known
 

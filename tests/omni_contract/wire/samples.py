@@ -12,14 +12,11 @@ from omni_contract.wire import stage_pb2
 SCALARS: dict[int, Any] = {
     FieldDescriptor.TYPE_BOOL: True,
     FieldDescriptor.TYPE_DOUBLE: 0.5,
-    FieldDescriptor.TYPE_SINT64: -7,
     FieldDescriptor.TYPE_UINT32: 7,
     FieldDescriptor.TYPE_UINT64: 2**40,
     FieldDescriptor.TYPE_BYTES: b"\x00\xff",
     FieldDescriptor.TYPE_ENUM: 1,
 }
-DEEPEST = 3
-"""`Value` contains itself; samples stop here."""
 
 
 def samples() -> Iterator[tuple[str, Message]]:
@@ -31,24 +28,19 @@ def samples() -> Iterator[tuple[str, Message]]:
             yield name, sample(descriptor, case)
 
 
-def sample(descriptor: Descriptor, case: FieldDescriptor | None = None, depth: int = 0) -> Message:
+def sample(descriptor: Descriptor, case: FieldDescriptor | None = None) -> Message:
     message = GetMessageClass(descriptor)()
     for field in descriptor.fields:
         if field.containing_oneof is None or field is (case or field.containing_oneof.fields[0]):
-            _fill(message, field, depth)
+            _fill(message, field)
     return message
 
 
-def _fill(message: Message, field: FieldDescriptor, depth: int) -> None:
+def _fill(message: Message, field: FieldDescriptor) -> None:
     if field.message_type is None:
         value = SCALARS.get(field.type, f"{field.name}-1")
         setattr(message, field.name, value) if not field.is_repeated else getattr(message, field.name).append(value)
-    elif depth == DEEPEST:
-        return
-    elif field.message_type.GetOptions().map_entry:
-        inner = field.message_type.fields_by_name["value"].message_type
-        getattr(message, field.name)["key-1"].CopyFrom(sample(inner, depth=depth + 1))
     elif field.is_repeated:
-        getattr(message, field.name).append(sample(field.message_type, depth=depth + 1))
+        getattr(message, field.name).append(sample(field.message_type))
     else:
-        getattr(message, field.name).CopyFrom(sample(field.message_type, depth=depth + 1))
+        getattr(message, field.name).CopyFrom(sample(field.message_type))
