@@ -22,7 +22,9 @@ class Membership:
 
     def __init__(self, table: StageTable, discovery: Discovery, settings: OrchestratorSettings) -> None:
         self.table = table
-        self.pools: dict[str, StagePool] = {stage.name: StagePool(stage.name) for stage in table.stages}
+        self.pools: dict[str, StagePool] = {
+            stage.name: StagePool(stage.name, settings.choose) for stage in table.stages
+        }
         self._seen: set[str] = set()
         self._seen_all = asyncio.Event()
         self._discovery = discovery
@@ -96,7 +98,7 @@ class Membership:
             self._follow_stage(gone, frozenset(), links)
 
     def _follow_stage(self, stage: str, addresses: frozenset[str], links: asyncio.TaskGroup) -> None:
-        pool = self.pools.setdefault(stage, StagePool(stage))
+        pool = self.pools.setdefault(stage, StagePool(stage, self._settings.choose))
         for address in addresses.difference(pool.links):
             link = pool.links[address] = Link(stage, address, self._settings, self, pool.work)
             links.create_task(self._run_link(pool, link), name=f"link {stage} {address}")

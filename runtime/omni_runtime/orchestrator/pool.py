@@ -8,7 +8,7 @@ from typing import Protocol
 from omni_contract.wire.errors import OmniError
 from omni_runtime.orchestrator.fair_queue import FairQueue
 from omni_runtime.orchestrator.link import Link
-from omni_runtime.orchestrator.routing import can_read, choose, preferred
+from omni_runtime.orchestrator.routing import Choose, can_read, choose, preferred
 from omni_runtime.orchestrator.work import ANY, Kind, WorkModel
 
 REFUSED_PAUSE_S = 0.05
@@ -55,8 +55,9 @@ class Ticket:
 class StagePool:
     """Gives each who waits, in turn, a replica that fits. Nothing polls: changes of a link pump it."""
 
-    def __init__(self, stage: str) -> None:
+    def __init__(self, stage: str, choose: Choose = choose) -> None:
         self.stage = stage
+        self._choose = choose
         self.work = WorkModel()
         self.links: dict[str, Link] = {}
         self._queue: FairQueue[Ticket] = FairQueue()
@@ -130,7 +131,7 @@ class StagePool:
 
     def _place(self, ticket: Ticket) -> Link | None:
         fitting = preferred(self._fitting(ticket), ticket.avoid)
-        link = choose([link for link in fitting if link.has_room], self.work.predict_s(ticket.kind))
+        link = self._choose([link for link in fitting if link.has_room], self.work.predict_s(ticket.kind))
         if link is not None:
             self._choices += 1
             link.last_chosen = self._choices

@@ -49,6 +49,12 @@ class Choice(Protocol):
 Candidate = TypeVar("Candidate", bound=Choice)
 
 
+class Choose(Protocol):
+    def __call__(self, candidates: Sequence[Candidate], work_s: float) -> Candidate | None:
+        """One of the candidates for work that takes about so long on a replica of usual speed."""
+        ...
+
+
 def choose(candidates: Sequence[Candidate], work_s: float) -> Candidate | None:
     """The replica that is predicted to be done first with what it has and this work; among equals, the longest idle."""
     if len(candidates) < 2:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from omni_runtime.orchestrator.routing import Choose, choose
+
 
 @dataclass(frozen=True)
 class OrchestratorSettings:
@@ -16,3 +18,5 @@ class OrchestratorSettings:
     outbox_messages: int = 20_000
     batch_bytes: int = 1 << 20
     largest_output_bytes: int = 1 << 30
+    choose: Choose = choose
+    """Which replica serves a stage of a request."""
