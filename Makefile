@@ -9,7 +9,10 @@ MAKEFLAGS += --no-print-directory
 export OMNI_CACHE ?= $(HOME)/.cache/omni-operator
 export OMP_NUM_THREADS ?= 1
 # Third-party packages live outside the clone, keyed by their lock; .venv adds this checkout on top.
-ENV := $(OMNI_CACHE)/env/$(shell sha256sum requirements/dev.txt | cut -c1-12)
+LOCK := $(shell sha256sum requirements/dev.txt | cut -c1-12)
+ENV := $(OMNI_CACHE)/env/$(LOCK)
+# Names the lock that it was made from: a checkout of another commit may be older than the last installation.
+INSTALLED := .venv/.installed-$(LOCK)
 BIN := $(ENV)/bin
 PYTHON := .venv/bin/python
 UV := $(shell command -v uv || echo $(OMNI_CACHE)/tools/bin/uv)
@@ -23,7 +26,7 @@ help: ## Print this list
 # ---- set-up ----
 
 .PHONY: install
-install: .venv/.installed ## Make .venv: the locked packages and this checkout
+install: $(INSTALLED) ## Make .venv: the locked packages and this checkout
 
 $(UV):
 	python3 -m venv $(OMNI_CACHE)/tools
@@ -39,10 +42,11 @@ $(ENV)/.complete: | $(UV)
 	$(ENV)/bin/python -m compileall -q -j 2 $(ENV)/lib >/dev/null || true
 	touch $@
 
-.venv/.installed: $(ENV)/.complete pyproject.toml requirements/dev.txt
+$(INSTALLED): $(ENV)/.complete pyproject.toml requirements/dev.txt
 	@test -x $(PYTHON) || $(UV) venv -q --python $(SYSTEM_PYTHON) .venv
 	echo $(ENV)/lib/python3.11/site-packages > .venv/lib/python3.11/site-packages/omni-environment.pth
 	$(UV) pip install -q --python $(PYTHON) --no-deps -e .
+	rm -f .venv/.installed*
 	touch $@
 
 .PHONY: lock
