@@ -15,7 +15,7 @@ from omni_contract.wire.stage_pb2 import (
 )
 from omni_contract.wire.stage_pb2_grpc import StageWorkerServicer
 from omni_runtime.connectors.budget import PayloadGoneError
-from omni_runtime.connectors.store import PayloadStore
+from omni_runtime.connectors.store import HeldObject, PayloadStore
 
 SLICE_BYTES = 2**20
 
@@ -57,7 +57,7 @@ class PayloadServicer(StageWorkerServicer):
             raise PayloadGoneError("the payload's owner has restarted since")
 
 
-def object_slices(payload: EncodedPayload) -> Iterator[PayloadSlice]:
+def object_slices(payload: HeldObject) -> Iterator[PayloadSlice]:
     for piece in payload.slices(SLICE_BYTES):
         yield PayloadSlice(data=bytes(piece))
 

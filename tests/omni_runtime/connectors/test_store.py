@@ -155,3 +155,21 @@ async def test_a_stream_dropped_while_a_chunk_is_being_read_keeps_the_account_ri
     with pytest.raises(PayloadGoneError):
         await anext(reader)
     assert store.size_bytes == 0
+
+
+async def test_what_lies_elsewhere_takes_none_of_the_stores_memory_and_is_freed_once():
+    store, freed = PayloadStore(0), list[str]()
+    key = store.hold_elsewhere(payload(), LONG_S, lambda: freed.append("memory"))
+    store.when_dropped(key, lambda: freed.append("told"))
+    assert (len(store), store.size_bytes) == (1, 0)
+    store.drop(key)
+    store.drop(key)
+    assert freed == ["memory", "told"] and len(store) == 0
+    with pytest.raises(PayloadGoneError):
+        store.when_dropped(key, lambda: None)
+
+
+async def test_what_lies_elsewhere_is_freed_at_its_deadline():
+    store, freed = PayloadStore(0), asyncio.Event()
+    store.hold_elsewhere(payload(), 0.01, freed.set)
+    await asyncio.wait_for(freed.wait(), 5)

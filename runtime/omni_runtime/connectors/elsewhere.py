@@ -1,0 +1,166 @@
+"""The part that connectors share whose payloads lie elsewhere than in the worker's own store.
+
+The owner's store keeps each payload's time and takes its release. A stream sends its chunks' handles, in order, over
+gRPC; small chunks travel there themselves.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator
+
+from omni_contract.wire.codec import encode
+from omni_contract.wire.errors import TransferError
+from omni_contract.wire.payload import Payload
+from omni_contract.wire.stage_pb2 import HANDLE_KIND_OBJECT, HANDLE_KIND_STREAM, Handle, HandleKind
+from omni_runtime.connectors.budget import PayloadGoneError, StoreFullError
+from omni_runtime.connectors.inline import INLINE_LIMIT_BYTES
+from omni_runtime.connectors.protocol import Census, Connector, ConnectorContext
+from omni_runtime.connectors.store import PayloadStore
+from omni_runtime.connectors.stream import BUFFER_CHUNKS
+
+
+class ElsewhereConnector(ABC):
+    """Base of connectors that only know how to put and get objects."""
+
+    def __init__(self, context: ConnectorContext) -> None:
+        self._context = context
+        self._store = context.store
+        self._windows: dict[str, _Window] = {}
+
+    @abstractmethod
+    async def open(self) -> None: ...
+
+    @abstractmethod
+    async def put(self, request_id: str, edge: str, payload: Payload, remaining_s: float) -> Handle: ...
+
+    @abstractmethod
+    async def get(self, handle: Handle, remaining_s: float) -> Payload: ...
+
+    @abstractmethod
+    async def close(self) -> None: ...
+
+    async def open_stream(self, request_id: str, edge: str, remaining_s: float) -> Handle:
+        key = self._store.open_stream(remaining_s)
+        self._windows[key] = _Window(self._store, _now() + remaining_s)
+        self._store.when_dropped(key, lambda: self._windows.pop(key).close())
+        return self._handle(key, request_id, edge, remaining_s, HANDLE_KIND_STREAM)
+
+    async def append(self, handle: Handle, chunk: Payload) -> None:
+        try:
+            await self._append(handle, chunk)
+        except (PayloadGoneError, StoreFullError) as error:
+            raise TransferError(handle.edge, handle.request_id, str(error)) from error
+
+    async def end_stream(self, handle: Handle) -> None:
+        try:
+            self._store.stream(handle.key).end()
+        except PayloadGoneError as error:
+            raise TransferError(handle.edge, handle.request_id, str(error)) from error
+
+    async def chunks(self, handle: Handle, remaining_s: float) -> AsyncIterator[Payload]:
+        deadline_s = _now() + remaining_s
+        async for item in self._owner.chunks(handle, remaining_s):
+            if "chunk" in item:
+                yield _checked_map(item["chunk"], handle)
+                continue
+            chunk = Handle.FromString(_checked_bytes(item.get("handle"), handle))
+            payload = await self.get(chunk, deadline_s - _now())
+            await self.release(chunk)
+            yield payload
+
+    async def release(self, handle: Handle) -> None:
+        await self._owner.release(handle)
+
+    def census(self) -> Census:
+        """What the store holds is counted there, wherever it lies."""
+        return Census(payloads=0, size_bytes=0)
+
+    async def wait_empty(self) -> None:
+        await self._store.wait_empty()
+
+    @property
+    def _owner(self) -> Connector:
+        """Asks the worker that owns a payload."""
+        return self._context.sibling("grpc")
+
+    def _handle(self, key: str, request_id: str, edge: str, remaining_s: float, kind: HandleKind) -> Handle:
+        return Handle(
+            key=key,
+            edge=edge,
+            request_id=request_id,
+            connector=self._context.name,
+            owner=self._context.owner,
+            boot_id=self._context.boot_id,
+            remaining_ms=int(remaining_s * 1000),
+            kind=kind,
+        )
+
+    def _object_handle(self, key: str, request_id: str, edge: str, remaining_s: float) -> Handle:
+        return self._handle(key, request_id, edge, remaining_s, HANDLE_KIND_OBJECT)
+
+    async def _append(self, handle: Handle, chunk: Payload) -> None:
+        stream = self._store.stream(handle.key)
+        small = encode({"chunk": chunk})
+        if small.size_bytes <= INLINE_LIMIT_BYTES:
+            await stream.append(small)
+            return
+        window = self._windows[handle.key]
+        await window.wait_for_room()
+        put = await self.put(handle.request_id, handle.edge, chunk, window.deadline_s - _now())
+        window.add(put.key)
+        await stream.append(encode({"handle": put.SerializeToString()}))
+
+
+class _Window:
+    """The chunks of one stream that its consumer has not released yet."""
+
+    def __init__(self, store: PayloadStore, deadline_s: float) -> None:
+        self.deadline_s = deadline_s
+        self._store = store
+        self._keys: set[str] = set()
+        self._changed = asyncio.Event()
+        self._is_closed = False
+
+    async def wait_for_room(self) -> None:
+        while len(self._keys) >= BUFFER_CHUNKS and not self._is_closed:
+            self._changed.clear()
+            await self._changed.wait()
+        self._check_open()
+
+    def add(self, key: str) -> None:
+        """From here on the chunk ends with the stream at the latest."""
+        if self._is_closed:
+            self._store.drop(key)
+            self._check_open()
+        self._keys.add(key)
+        self._store.when_dropped(key, lambda: self._forget(key))
+
+    def close(self) -> None:
+        self._is_closed = True
+        for key in list(self._keys):
+            self._store.drop(key)
+        self._changed.set()
+
+    def _forget(self, key: str) -> None:
+        self._keys.discard(key)
+        self._changed.set()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise PayloadGoneError("the stream was released or its deadline has passed")
+
+
+def _checked_map(value: object, handle: Handle) -> Payload:
+    if not isinstance(value, dict):
+        raise TransferError(handle.edge, handle.request_id, "the stream carries a chunk that is no payload")
+    return value
+
+
+def _checked_bytes(value: object, handle: Handle) -> bytes:
+    if not isinstance(value, memoryview | bytes):
+        raise TransferError(handle.edge, handle.request_id, "the stream carries neither a chunk nor its handle")
+    return bytes(value)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
