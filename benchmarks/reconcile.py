@@ -24,8 +24,9 @@ from tests.cluster.steps import Steps
 from tests.support.helm import Helm
 from tests.support.idle_writes import writes_of_ours
 from tests.support.operator_models import a_spec
-from tests.support.operator_world import World, eventually, world
+from tests.support.operator_world import World, world
 from tests.support.operators import Installation
+from tests.support.waiting import eventually
 
 COMMAND = "python -m benchmarks.reconcile"
 CHILDREN = {"controllerrevisions", "configmaps", "serviceaccounts", "rolebindings", "services", "deployments"}

@@ -9,7 +9,8 @@ from omni_contract.api.v1alpha1 import FakeEngine
 from tests.support.fake_chain import fake_chain
 from tests.support.model_processes import ModelProcesses, model_processes
 from tests.support.picture_client import raw_request, wrong_pictures
-from tests.support.process_census import Growth, ProcessCensus, eventually, growth
+from tests.support.process_census import Growth, ProcessCensus, growth
+from tests.support.waiting import settled
 
 SLACK_KIB = 24 * 1024
 """Allocators keep freed pages; a leak over a round's requests is larger."""
@@ -22,7 +23,7 @@ async def settled_growth(processes: ModelProcesses, before: dict[str, ProcessCen
         now = processes.census()
         return growth({name: before[name] for name in before if name in now}, now, SLACK_KIB)
 
-    return await asyncio.to_thread(eventually, grown, lambda found: not found, SETTLE_S)
+    return await asyncio.to_thread(settled, grown, lambda found: not found, SETTLE_S)
 
 
 async def leave_early(processes: ModelProcesses, requests: int) -> None:

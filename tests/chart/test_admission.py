@@ -10,7 +10,7 @@ import yaml
 from tests.cluster.control import ControlPlane
 from tests.cluster.errors import CommandFailed
 from tests.support.helm import Helm
-from tests.support.waiting import wait_until
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.control
 
@@ -49,7 +49,7 @@ def refusal(plane: ControlPlane, manifest: dict[str, Any]) -> str:
 
 def wait_until_unknown(plane: ControlPlane, pool: str) -> None:
     """The API server takes a moment to act on a new policy or new parameters. Asks with a spec that no test applies."""
-    wait_until(
+    eventually(
         f"pool {pool} is refused",
         lambda: "not a pool of this cluster" in refusal(plane, model(pool, pool)),
         EFFECTIVE_TIMEOUT_S,

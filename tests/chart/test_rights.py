@@ -12,7 +12,7 @@ from tests.cluster.control import ControlPlane
 from tests.support.helm import NAMESPACE, RELEASE, Helm
 from tests.support.operator_process import installed_operator
 from tests.support.rights import Right, account, granted, refused, used
-from tests.support.waiting import wait_until
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.control
 
@@ -53,18 +53,18 @@ def live_through(plane: ControlPlane) -> None:
     """Everything that the life of a model can ask of the operator: made, healed, changed, shrunk, deleted."""
     workloads = "deployments,services,configmaps,controllerrevisions"
     apply(plane, model("first", "second", "last"))
-    wait_until("four Deployments", lambda: len(names(plane, "deployments")) == 4, TIMEOUT_S)
+    eventually("four Deployments", lambda: len(names(plane, "deployments")) == 4, TIMEOUT_S)
     plane.kubectl("delete", "deployment/chain-second", "-n", "default", "--wait=true")
-    wait_until("the Deployment is back", lambda: "Deployment/chain-second" in names(plane, "deployments"), TIMEOUT_S)
+    eventually("the Deployment is back", lambda: "Deployment/chain-second" in names(plane, "deployments"), TIMEOUT_S)
     apply(plane, model("first", "last"))
-    wait_until("a stage less", lambda: "Deployment/chain-second" not in names(plane, "deployments"), TIMEOUT_S)
+    eventually("a stage less", lambda: "Deployment/chain-second" not in names(plane, "deployments"), TIMEOUT_S)
     for number in range(12):  # more than the history keeps
         changed = model("first", "last")
         changed["spec"]["stages"][0]["drain"] = {"timeoutSeconds": 100 + number}
         apply(plane, changed)
-        wait_until("the change is seen", lambda: observed(plane) == generation(plane), TIMEOUT_S)
+        eventually("the change is seen", lambda: observed(plane) == generation(plane), TIMEOUT_S)
     plane.kubectl("delete", "omnimodel/chain", "-n", "default")
-    wait_until("nothing is left", lambda: not names(plane, f"{workloads},serviceaccounts,rolebindings"), TIMEOUT_S)
+    eventually("nothing is left", lambda: not names(plane, f"{workloads},serviceaccounts,rolebindings"), TIMEOUT_S)
 
 
 def observed(plane: ControlPlane) -> int:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -24,10 +23,11 @@ from tests.cluster.errors import NotReady, PortTaken
 from tests.cluster.kubeconfig import Token, write_kubeconfig
 from tests.cluster.pools import POOLS, Pool
 from tests.cluster.ports import is_free, require_free
-from tests.cluster.processes import POLL_S, Background
+from tests.cluster.processes import Background
 from tests.cluster.programs import Programs
 from tests.cluster.rest import Rest
 from tests.cluster.steps import Steps
+from tests.support.waiting import becomes
 
 READY_TIMEOUT_S = 60
 FIRST_FREE_PORT = 20000
@@ -192,11 +192,8 @@ class ControlPlane:
         process.start([self.programs[name], *arguments], dies_with_parent=self.dies_with_parent)
 
     def _wait(self, what: str, is_ready: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + READY_TIMEOUT_S
-        while not is_ready():
-            if time.monotonic() > deadline:
-                raise NotReady(what, READY_TIMEOUT_S, f"see the logs in {self.state}; running: {self.running()}")
-            time.sleep(POLL_S)
+        if not becomes(is_ready, READY_TIMEOUT_S):
+            raise NotReady(what, READY_TIMEOUT_S, f"see the logs in {self.state}; running: {self.running()}")
 
 
 def free_ports(first: int = FIRST_FREE_PORT) -> Ports:

@@ -130,29 +130,18 @@ def apiserver(ports: Ports, files: Files) -> list[str]:
 
 
 def controllers(ports: Ports, files: Files) -> list[str]:
-    """Its default of 20 requests a second is minutes behind with a thousand objects."""
     return [
-        *_secure_port(ports.controllers, files),
-        *_kubeconfig(files, "kube-controller-manager"),
+        *_component("kube-controller-manager", ports.controllers, files),
         f"--service-account-private-key-file={files.tokens.key}",
         f"--root-ca-file={files.authority.certificate}",
         f"--cluster-signing-cert-file={files.authority.certificate}",
         f"--cluster-signing-key-file={files.authority.key}",
         "--use-service-account-credentials=true",
-        "--leader-elect=false",
-        "--kube-api-qps=300",
-        "--kube-api-burst=600",
     ]
 
 
 def scheduler(ports: Ports, files: Files) -> list[str]:
-    return [
-        *_secure_port(ports.scheduler, files),
-        *_kubeconfig(files, "kube-scheduler"),
-        "--leader-elect=false",
-        "--kube-api-qps=300",
-        "--kube-api-burst=600",
-    ]
+    return _component("kube-scheduler", ports.scheduler, files)
 
 
 def kwok(files: Files, stages: Path) -> list[str]:
@@ -167,15 +156,20 @@ def kwok(files: Files, stages: Path) -> list[str]:
     ]
 
 
-def _secure_port(port: int, files: Files) -> list[str]:
+def _component(program: str, port: int, files: Files) -> list[str]:
+    """What the API server's own clients share. Their default of 20 requests a second is minutes behind with a thousand
+    objects.
+    """
+    kubeconfig = files.kubeconfigs / f"{program}.kubeconfig"
     return [
         "--bind-address=127.0.0.1",
         f"--secure-port={port}",
         f"--tls-cert-file={files.server.certificate}",
         f"--tls-private-key-file={files.server.key}",
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        "--kube-api-qps=300",
+        "--kube-api-burst=600",
     ]
-
-
-def _kubeconfig(files: Files, program: str) -> list[str]:
-    path = files.kubeconfigs / f"{program}.kubeconfig"
-    return [f"--kubeconfig={path}", f"--authentication-kubeconfig={path}", f"--authorization-kubeconfig={path}"]

@@ -9,15 +9,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.cluster.errors import MissingProgram, NotReady, ProcessDied
+from tests.support.waiting import becomes, looks
 
-POLL_S = 0.05
+KILL_TIMEOUT_S = 10
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,12 @@ class Background:
         self._remember(_spawn(words, os.environ if env is None else env, self.log), program)
 
     def wait_until(self, is_ready: Callable[[], bool], timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not is_ready():
+        for is_so in looks(is_ready, timeout_s):
+            if is_so:
+                return
             if not self.is_running:
                 raise ProcessDied(self.name, self.log)
-            if time.monotonic() > deadline:
-                raise NotReady(self.name, timeout_s, f"see {self.log}")
-            time.sleep(POLL_S)
+        raise NotReady(self.name, timeout_s, f"see {self.log}")
 
     def kill(self) -> None:
         """End the process at once, as a crash would."""
@@ -107,9 +106,9 @@ class Background:
         if identity is not None:
             if grace_s > 0:
                 _signal(identity, signal.SIGTERM)
-                _wait_gone(identity, grace_s)
+                becomes(lambda: not identity.is_running(), grace_s)
             _signal(identity, signal.SIGKILL)
-            _wait_gone(identity, 10)
+            becomes(lambda: not identity.is_running(), KILL_TIMEOUT_S)
         self.pid_file.unlink(missing_ok=True)
 
     def _remember(self, pid: int, program: str) -> None:
@@ -136,12 +135,6 @@ def _signal(identity: Identity, number: signal.Signals) -> None:
     if identity.is_running():
         with suppress(ProcessLookupError):  # it may end between the check and the signal
             os.kill(identity.pid, number)
-
-
-def _wait_gone(identity: Identity, timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    while identity.is_running() and time.monotonic() < deadline:
-        time.sleep(POLL_S)
 
 
 def _started_ticks(pid: int) -> int:

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,8 @@ from tests.cluster.fixtures import control_plane_in
 from tests.cluster.pools import POOLS
 from tests.cluster.programs import Programs
 from tests.cluster.settings import REPOSITORY
+from tests.support.process_census import command_lines_naming
+from tests.support.waiting import settled
 
 pytestmark = pytest.mark.control
 
@@ -36,17 +37,6 @@ control_plane_in(Path(sys.argv[1]), Programs(Settings.from_environment(os.enviro
 print("started", flush=True)
 time.sleep(600)
 """
-
-
-def processes_of(state: Path) -> list[str]:
-    """The command lines of all processes of the machine that name the folder."""
-    lines = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            lines.append(path.read_bytes().decode(errors="replace").replace("\0", " "))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return [line for line in lines if str(state) in line]
 
 
 def pod(namespace: str, **spec: Any) -> str:
@@ -162,10 +152,10 @@ def test_pods_run_soon_after_the_api_server_was_restarted(make_control_plane: Ca
 def test_stop_leaves_no_process_and_remove_no_file(tmp_path: Path, control_programs: Programs) -> None:
     plane = control_plane_in(tmp_path / "plane", control_programs, Size.NODES)
     plane.start()
-    assert len(processes_of(plane.state)) == 5
+    assert len(command_lines_naming(str(plane.state))) == 5
 
     plane.stop()
-    assert processes_of(plane.state) == []
+    assert command_lines_naming(str(plane.state)) == []
     plane.remove()
     assert not plane.state.exists()
 
@@ -176,13 +166,10 @@ def test_a_killed_test_run_leaves_no_process(tmp_path: Path, control_programs: P
     with subprocess.Popen(run, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as session:
         assert session.stdout is not None
         assert any("started" in line for line in session.stdout)
-        assert len(processes_of(state)) == 3
+        assert len(command_lines_naming(str(state))) == 3
         session.send_signal(signal.SIGKILL)
 
-    deadline = time.monotonic() + 10
-    while processes_of(state) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert processes_of(state) == []
+    assert settled(lambda: command_lines_naming(str(state)), lambda left: not left, within_s=10) == []
 
 
 def test_a_taken_port_is_named(tmp_path: Path, control_programs: Programs, api_server: ControlPlane) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,6 +20,8 @@ from tests.cluster.kind.cluster import KindCluster
 from tests.cluster.kind.config import NODE_PORT
 from tests.cluster.settings import Settings
 from tests.cluster.steps import Steps
+from tests.support.process_census import command_lines_naming
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 
@@ -174,7 +175,7 @@ def host_state(settings: Settings) -> dict[str, Any]:
         "links": sorted(path.name for path in Path("/sys/class/net").iterdir()),
         "rules": [line for line in run(["iptables-save"]).splitlines() if not line.startswith(("#", ":"))],
         "mounts": [line for line in Path("/proc/mounts").read_text().splitlines() if settings.cluster in line],
-        "processes": processes_naming(settings.cluster),
+        "processes": command_lines_naming(settings.cluster),
         "cgroups": sandbox.cgroups(),
         "inotify": Path("/proc/sys/fs/inotify/max_user_instances").read_text(),
         "forwarding": Path("/proc/sys/net/ipv4/ip_forward").read_text(),
@@ -182,26 +183,13 @@ def host_state(settings: Settings) -> dict[str, Any]:
     }
 
 
-def processes_naming(text: str) -> list[str]:
-    lines = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            lines.append(path.read_bytes().decode(errors="replace").replace("\0", " "))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return [line for line in lines if text in line]
-
-
-def first_answer(url: str, timeout_s: float) -> str:
-    deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                return str(answer.read().decode())
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
+def answer_of(url: str) -> str:
+    """Empty while nobody answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return ""
 
 
 def test_a_crashed_cluster_comes_back_serves_and_then_leaves_nothing(other: KindCluster) -> None:
@@ -219,7 +207,7 @@ def test_a_crashed_cluster_comes_back_serves_and_then_leaves_nothing(other: Kind
     server = pod("page", "serves", "-m", "http.server", "8000", "--directory", "/models")
     other.kubectl("create", "-f", "-", stdin=server)
     other.kubectl("create", "-f", "-", stdin=node_port_service("serves", "page"))
-    assert "Directory listing" in first_answer(other.node_port_url, timeout_s=60)
+    assert "Directory listing" in eventually("the page answers", lambda: answer_of(other.node_port_url))
 
     other.down(wipe=True)
     assert host_state(other.settings) == before

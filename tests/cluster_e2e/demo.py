@@ -9,6 +9,8 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +22,7 @@ from PIL import Image as Picture
 
 from benchmarks.ledger import write_entry
 from omni_runtime.local.tiny_demo import PICTURE as LOCAL_PICTURE
+from tests.cluster.commands import run as run_command
 from tests.cluster.kind.cluster import KindCluster
 from tests.cluster.programs import ensure
 from tests.cluster.recipes import HELM
@@ -34,7 +37,10 @@ NAMESPACE = "demo"
 MODEL = "tiny-qwen-image"
 CLUSTER_PICTURE = REPOSITORY / "demo-cluster.png"
 ASKED = ReferenceRequest("a red fox in the snow", seed=1)
+APPLY = f"kubectl apply -n {NAMESPACE} -f {models.EXAMPLE.relative_to(REPOSITORY)}"
 LOCAL_TIMEOUT_S = 300
+SERVES = "Ctrl-C stops it."
+"""The last line that is printed once everything runs and the picture is there."""
 
 
 @dataclass
@@ -96,9 +102,9 @@ def run(phases: Phases, cluster: KindCluster) -> None:
         installation.load(images)
     with phases.phase("the Helm chart"):
         installation.install(images)
-    with phases.phase(f"kubectl apply -f {models.EXAMPLE.relative_to(REPOSITORY)}, until it is Ready"):
+    with phases.phase(f"{APPLY}, until it is Ready"):
         models.delete(cluster, NAMESPACE, MODEL)
-        models.apply(cluster, NAMESPACE, models.example())
+        type_kubectl(cluster, *APPLY.split()[1:])
         models.wait_ready(cluster, NAMESPACE, MODEL, lambda line: print(f"          {line}", flush=True))
     with phases.phase("a picture from inside the cluster, by the openai SDK"):
         url = models.get(cluster, NAMESPACE, "omnimodel", MODEL)["status"]["endpoints"]["url"]
@@ -110,20 +116,30 @@ def run(phases: Phases, cluster: KindCluster) -> None:
 
 
 def local_picture(folder: Path) -> None:
-    """Run what `make serve` runs until its picture is there."""
-    LOCAL_PICTURE.unlink(missing_ok=True)
+    """Run what `make serve` runs until it says that it serves."""
     command = [sys.executable, "-m", "omni_runtime.local.tiny_demo", "--models", str(folder), "--port", "0"]
-    process = subprocess.Popen(command, cwd=REPOSITORY, start_new_session=True)
-    deadline = time.monotonic() + LOCAL_TIMEOUT_S
-    try:
-        while not LOCAL_PICTURE.exists():
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit("the local model made no picture; its output is above")
-            time.sleep(0.1)
-    finally:
+    with subprocess.Popen(
+        command, cwd=REPOSITORY, start_new_session=True, stdout=subprocess.PIPE, text=True
+    ) as process:
+        limit = threading.Timer(LOCAL_TIMEOUT_S, process.send_signal, [signal.SIGINT])
+        limit.start()
+        serves = any(map(is_last_line, process.stdout or ()))
+        limit.cancel()
         process.send_signal(signal.SIGINT)
-        process.wait()
+    if not serves:
+        raise SystemExit("the local model made no picture; its output is above")
     print(f"          {LOCAL_PICTURE}")
+
+
+def is_last_line(line: str) -> bool:
+    print(line, end="", flush=True)
+    return line.strip() == SERVES
+
+
+def type_kubectl(cluster: KindCluster, *words: str) -> None:
+    """As a person does in the checkout, with what it answers."""
+    printed = run_command([cluster.programs["kubectl"], *words], env=cluster.environment, cwd=REPOSITORY)
+    print(textwrap.indent(printed, " " * 10), end="", flush=True)
 
 
 def compare(png: bytes, checkpoint: Path) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -11,6 +10,7 @@ from images.build import Image, build
 from tests.cluster.kind.cluster import KindCluster
 from tests.cluster.kind.volumes import namespace_object
 from tests.support.helm import NAMESPACE, Helm, Values
+from tests.support.operator_models import laid_over
 
 VALUES = Path(__file__).with_name("values.yaml")
 IMAGES = ("operator", "frontend", "runtime-cpu")
@@ -34,7 +34,7 @@ class Installation:
         """Install or upgrade, wait until the operator is ready; returns the chart's notes."""
         self.cluster.kubectl("apply", "-f", "-", stdin=yaml.dump(namespace_object(NAMESPACE)))
         wait = ("--wait", "--timeout", "120s")
-        return self.helm.install(merged(references(images), values), "--values", str(VALUES), *wait)
+        return self.helm.install(laid_over(references(images), values), "--values", str(VALUES), *wait)
 
 
 def references(images: Sequence[Image]) -> Values:
@@ -46,9 +46,3 @@ def references(images: Sequence[Image]) -> Values:
             "runtime": {"cpu": named["runtime-cpu"]},
         }
     }
-
-
-def merged(below: Values, above: Values) -> dict[str, Any]:
-    """Deeply, as Helm merges values."""
-    both = {key: merged(below[key], above[key]) for key in below.keys() & above.keys() if isinstance(above[key], dict)}
-    return {**below, **above, **both}

@@ -1,7 +1,6 @@
 """Models in the test cluster: applied, waited for, looked at."""
 
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import yaml
 
 from tests.cluster.kind.cluster import KindCluster
+from tests.support.waiting import looks
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "tiny-qwen-image.yaml"
 GROUP = "serving.omnimodel.dev"
@@ -49,18 +49,15 @@ def wait_ready(
     cluster: KindCluster, namespace: str, name: str, report: Callable[[str], None] = lambda line: None
 ) -> None:
     """Until the condition Ready is true for what was applied last; each change on the way is reported."""
-    deadline, last = time.monotonic() + READY_TIMEOUT_S, ""
-    while True:
-        model = get(cluster, namespace, "omnimodel", name)
+    last = ""
+    for model in looks(lambda: get(cluster, namespace, "omnimodel", name), READY_TIMEOUT_S, POLL_S):
         line = progress(model)
         if line != last:
             report(line)
         if is_ready(model):
             return
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{name} is not ready after {READY_TIMEOUT_S} s: {line}")
         last = line
-        time.sleep(POLL_S)
+    raise AssertionError(f"{name} is not ready after {READY_TIMEOUT_S} s: {last}")
 
 
 def is_ready(model: Manifest) -> bool:

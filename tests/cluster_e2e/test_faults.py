@@ -14,7 +14,7 @@ from tests.cluster_e2e.models import Manifest
 from tests.cluster_e2e.worker_metrics import held
 from tests.support.fake_chain import STAGES
 from tests.support.picture_client import raw_request, wrong_pictures
-from tests.support.waiting import wait_until
+from tests.support.waiting import eventually
 
 ROUND = 24
 AT_ONCE = 6
@@ -61,7 +61,7 @@ async def settles(cluster: Cluster, model: str) -> None:
     def holds_nothing() -> bool:
         return not any(held(cluster, pod) for stage in STAGES for pod in cluster.pods(model, stage))
 
-    await asyncio.to_thread(wait_until, "every worker holds nothing", holds_nothing, SETTLE_S)
+    await asyncio.to_thread(eventually, "every worker holds nothing", holds_nothing, SETTLE_S)
 
 
 @pytest.mark.parametrize("stage", STAGES)

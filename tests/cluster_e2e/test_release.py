@@ -13,7 +13,7 @@ from tests.support.fake_chain import STAGES
 from tests.support.helm import NAMESPACE, RELEASE
 from tests.support.picture_client import wrong_pictures
 from tests.support.rights import account, granted, refused, used
-from tests.support.waiting import wait_until
+from tests.support.waiting import eventually
 
 GONE_TIMEOUT_S = 90
 KINDS = "deployments,services,configmaps,serviceaccounts,rolebindings,controllerrevisions,replicasets,pods"
@@ -71,7 +71,7 @@ def test_deleting_a_model_removes_all_that_was_made_for_it(cluster: Cluster) -> 
 
         cluster.kubectl("delete", "omnimodel", name, "--wait=false")
 
-        wait_until("nothing is left", lambda: cluster.get(KINDS, "-l", selector)["items"] == [], GONE_TIMEOUT_S)
+        eventually("nothing is left", lambda: cluster.get(KINDS, "-l", selector)["items"] == [], GONE_TIMEOUT_S)
 
 
 async def test_endpoint_with_a_secret_asks_for_its_keys(cluster: Cluster) -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from tests.support.fault_proxy import Call, FaultProxy
 from tests.support.operator_models import a_spec, a_stage
-from tests.support.operator_world import Object, World, eventually
+from tests.support.operator_world import Object, World
 from tests.support.operators import Operator
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.control
 
@@ -44,7 +45,7 @@ def cut_short(proxy: FaultProxy, operator: Operator, act: Callable[[], object], 
     proxy.after = kill
     act()
     try:
-        eventually("the operator is killed", lambda: not operator.process.is_running, patience_s=10)
+        eventually("the operator is killed", lambda: not operator.process.is_running, within_s=10)
     except AssertionError:
         return False
     finally:

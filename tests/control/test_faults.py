@@ -7,8 +7,9 @@ import pytest
 from tests.control.conftest import MakeOperator
 from tests.support.fault_proxy import Answer, Call, FaultProxy
 from tests.support.operator_models import a_spec, a_stage
-from tests.support.operator_world import World, eventually
+from tests.support.operator_world import World
 from tests.support.operators import Installation, Operator
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.control
 

@@ -7,8 +7,9 @@ import pytest
 from tests.cluster.audit import Request
 from tests.support.idle_writes import writes_of_ours
 from tests.support.operator_models import a_spec, a_stage
-from tests.support.operator_world import World, eventually
+from tests.support.operator_world import World
 from tests.support.operators import Operator
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.control
 

@@ -7,8 +7,9 @@ import pytest
 from tests.control.conftest import MakeOperator
 from tests.support.helm import NAMESPACE, RELEASE
 from tests.support.operator_models import a_spec
-from tests.support.operator_world import World, eventually
+from tests.support.operator_world import World
 from tests.support.operators import Operator
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.control
 

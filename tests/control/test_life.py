@@ -7,8 +7,9 @@ import pytest
 
 from tests.control.conftest import MakeOperator
 from tests.support.operator_models import a_spec, a_stage
-from tests.support.operator_world import CHILDREN, Object, World, eventually
+from tests.support.operator_world import CHILDREN, Object, World
 from tests.support.operators import Operator
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.control
 
@@ -55,7 +56,7 @@ def test_a_deleted_child_comes_back(toy: World, plural: str, name: str) -> None:
     def is_back() -> bool:
         return toy.children(plural, "toy").get(name, {"metadata": {"uid": before}})["metadata"]["uid"] != before
 
-    eventually(f"{plural}/{name} is made anew", is_back, patience_s=10)
+    eventually(f"{plural}/{name} is made anew", is_back, within_s=10)
     toy.wait_ready("toy")
 
 

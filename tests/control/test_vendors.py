@@ -3,8 +3,9 @@
 import pytest
 
 from tests.support.operator_models import a_spec, a_stage
-from tests.support.operator_world import GROUP, World, eventually
+from tests.support.operator_world import GROUP, World
 from tests.support.operators import POOLS, Operator
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.control
 

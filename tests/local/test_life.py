@@ -12,8 +12,8 @@ import pytest
 from openai import OpenAI
 
 from tests.local.conftest import fake_model_file
-from tests.support.process_census import eventually
 from tests.support.serve_process import Serve, serving
+from tests.support.waiting import settled
 from tests.support.worker_stats import stats_when
 
 FAKES = "--allow-fake-engine"
@@ -59,7 +59,7 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path) -> None:
         client.sendall(request_bytes())
         asyncio.run(stats_when(socket_of(serve, "denoiser"), lambda now: now.running == 1, within_s=10))
         serve.signal(signal.SIGINT)
-        eventually(lambda: "press Ctrl-C again" in serve.log(), bool, within_s=10)
+        settled(lambda: "press Ctrl-C again" in serve.log(), bool, within_s=10)
         serve.signal(signal.SIGINT)
         assert serve.wait(10) == 130
         assert serve.processes() == set()
@@ -84,7 +84,7 @@ def test_nothing_survives_kill_9_of_the_supervisor(tmp_path: Path) -> None:
 @pytest.mark.parametrize("when", ["starting", "ready"])
 def test_stopping_while_it_starts_leaves_nothing_either(tmp_path: Path, when: str) -> None:
     with serving(*fake_model_file(tmp_path), folder=tmp_path) as serve:
-        eventually(lambda: f"denoiser       {when}" in serve.log(), bool, within_s=30)
+        settled(lambda: f"denoiser       {when}" in serve.log(), bool, within_s=30)
         serve.signal(signal.SIGTERM)
         assert serve.wait() == 0
         assert serve.processes() == set()
@@ -97,8 +97,8 @@ def test_a_crashed_stage_is_started_again_with_the_reason(tmp_path: Path) -> Non
         first = worker(serve, "denoiser")
         first.kill()
         restarted = "denoiser       was killed by SIGKILL (out of memory, or kill -9); starting it again in 0.5 s"
-        assert eventually(lambda: restarted in serve.log(), bool, within_s=10), serve.log()
-        assert eventually(lambda: serve.log().count("denoiser       ready in") == 2, bool, within_s=30)
+        assert settled(lambda: restarted in serve.log(), bool, within_s=10), serve.log()
+        assert settled(lambda: serve.log().count("denoiser       ready in") == 2, bool, within_s=30)
         assert picture(url)
         assert worker(serve, "denoiser").pid != first.pid
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from tests.cluster.control import ControlPlane
 from tests.cluster.rest import CallRefused
+from tests.support.waiting import PATIENCE_S, POLL_S, eventually
 
 GROUP = "serving.omnimodel.dev"
 MODELS = f"/apis/{GROUP}/v1alpha1/namespaces/{{namespace}}/omnimodels"
@@ -27,21 +27,7 @@ CHILDREN = {
     "rolebindings": RBAC,
 }
 
-POLL_S = 0.05
-PATIENCE_S = 60.0
-
-T = TypeVar("T")
 Object = dict[str, Any]
-
-
-def eventually(what: str, look: Callable[[], T], patience_s: float = PATIENCE_S, poll_s: float = POLL_S) -> T:
-    """The first true answer; a black box gives no event that a test could await."""
-    deadline = time.monotonic() + patience_s
-    while not (answer := look()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {patience_s:g} s: {what}; last seen: {answer!r}")
-        time.sleep(poll_s)
-    return answer
 
 
 @dataclass(frozen=True)

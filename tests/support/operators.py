@@ -15,26 +15,18 @@ from tests.cluster.control import ControlPlane
 from tests.cluster.processes import Background
 from tests.support.helm import NAMESPACE, RELEASE, Helm, find
 from tests.support.model_processes import free_ports
+from tests.support.operator_models import CATALOG, laid_over
 
-POOLS: dict[str, Any] = {
-    "cpu": {"profile": "cpu", "nodeSelector": {"pool": "cpu"}},
-    "h200": {
-        "profile": "nvidia",
-        "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H200"},
-        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
-    },
-    "mi300": {
-        "profile": "rocm",
-        "nodeSelector": {"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"},
-        "tolerations": [{"key": "amd.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
-    },
-    "ascend910": {
-        "profile": "ascend",
-        "nodeSelector": {"accelerator": "huawei-Ascend910"},
-        "tolerations": [{"key": "huawei.com/Ascend910", "operator": "Exists", "effect": "NoSchedule"}],
-    },
-}
+POOLS = laid_over(CATALOG["pools"], {"cpu": {"nodeSelector": {"pool": "cpu"}}})
 """Where the control plane's fake nodes are."""
+
+RUNTIME_CLASS = {
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": "nvidia"},
+    "handler": "nvidia",
+}
+"""Of the NVIDIA pool, as the vendor's installation makes it."""
 
 VALUES: dict[str, Any] = {
     "images": {"runtime": {vendor: f"runtime-{vendor}:1" for vendor in ("cpu", "nvidia", "rocm", "ascend")}},
@@ -67,7 +59,7 @@ class Installation:
             "--force-conflicts",
             "-f",
             "-",
-            stdin=yaml.safe_dump_all([namespace, *crd, *rights]),
+            stdin=yaml.safe_dump_all([namespace, RUNTIME_CLASS, *crd, *rights]),
         )
         plane.kubectl("wait", "--for=condition=Established", "crd/omnimodels.serving.omnimodel.dev", "--timeout=30s")
         config = find(manifests, "ConfigMap", f"{RELEASE}-config")

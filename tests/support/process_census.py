@@ -1,16 +1,11 @@
 """What the operating system says of processes: descriptors, sockets, memory, children. Our counters are not asked."""
 
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 PROC = Path("/proc")
-LOOK_AGAIN_S = 0.05
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -61,20 +56,17 @@ def processes_with(variable: str, value: str) -> set[int]:
     return {pid for pid in _pids() if wanted in _environment(pid) and not is_zombie(pid)}
 
 
+def command_lines_naming(text: str) -> list[str]:
+    """Of all processes of the machine."""
+    return [line for pid in _pids() if text in (line := _command_line(pid))]
+
+
 def is_running(pid: int) -> bool:
     return (PROC / str(pid)).exists() and not is_zombie(pid)
 
 
 def is_zombie(pid: int) -> bool:
     return _status(pid, "State").startswith("Z")
-
-
-def eventually(ask: Callable[[], T], is_right: Callable[[T], bool], within_s: float) -> T:
-    """The first right answer, or the last wrong one when the time is up. The kernel sends no event for these facts."""
-    deadline = time.monotonic() + within_s
-    while not is_right(answer := ask()) and time.monotonic() < deadline:
-        time.sleep(LOOK_AGAIN_S)
-    return answer
 
 
 def _growth_of(name: str, before: ProcessCensus, after: ProcessCensus, slack_kib: int) -> Iterator[Growth]:
@@ -120,6 +112,13 @@ def _environment(pid: int) -> list[bytes]:
         return (PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return []
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return (PROC / str(pid) / "cmdline").read_bytes().decode(errors="replace").replace("\0", " ")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _pids() -> list[int]:

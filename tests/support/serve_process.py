@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.process_census import eventually, processes_with
+from tests.support.process_census import processes_with
+from tests.support.waiting import settled
 
 MARK = "OMNI_TEST_RUN"
 OMNI = Path(sys.executable).with_name("omni")
@@ -62,7 +63,7 @@ class Serve:
 
     def remains(self, within_s: float = 5) -> set[int]:
         """Processes of this run that are still there when the time is up."""
-        return eventually(self.processes, lambda left: not left, within_s)
+        return settled(self.processes, lambda left: not left, within_s)
 
     def end(self) -> None:
         if self.process.poll() is None:

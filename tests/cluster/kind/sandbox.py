@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cluster.commands import run
 from tests.cluster.errors import CommandFailed
-from tests.cluster.processes import POLL_S, Background
+from tests.cluster.processes import Background
+from tests.support.waiting import becomes
 
 FILES = Path(__file__).parent / "files"
 CGROUPS = Path("/sys/fs/cgroup")
@@ -95,7 +95,8 @@ class Sandbox:
         self._end_dockerd()
         self.process.kill()
         self.socket.unlink(missing_ok=True)
-        self._remove_cgroups()
+        # The kernel empties a cgroup a moment after its last process has ended.
+        becomes(self._remove_cgroups, CGROUPS_TIMEOUT_S)
         self._restore_inotify_limit()
 
     def cgroups(self) -> list[Path]:
@@ -125,19 +126,15 @@ class Sandbox:
         if first is None:
             return
         os.kill(first, signal.SIGTERM)
-        deadline = time.monotonic() + STOP_GRACE_S
-        while self.process.is_running and time.monotonic() < deadline:
-            time.sleep(POLL_S)
+        becomes(lambda: not self.process.is_running, STOP_GRACE_S)
 
-    def _remove_cgroups(self) -> None:
-        """The kernel empties a cgroup a moment after its last process has ended; only empty folders can be removed."""
-        deadline = time.monotonic() + CGROUPS_TIMEOUT_S
-        while self.cgroups() and time.monotonic() < deadline:
-            for top in self.cgroups():
-                for folder, _, _ in os.walk(top, topdown=False):  # one that disappears meanwhile is passed over
-                    with suppress(OSError):
-                        Path(folder).rmdir()
-            time.sleep(POLL_S)
+    def _remove_cgroups(self) -> bool:
+        """Whether none is left. Only empty ones can be removed."""
+        for top in self.cgroups():
+            for folder, _, _ in os.walk(top, topdown=False):  # one that disappears meanwhile is passed over
+                with suppress(OSError):
+                    Path(folder).rmdir()
+        return not self.cgroups()
 
     @property
     def _earlier_limit(self) -> Path:

@@ -15,15 +15,16 @@ import pytest
 from omni_contract.api.v1alpha1 import FakeEngine
 from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.codec import decode
+from omni_contract.wire.exit_codes import ExitCode
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Array
 from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.connectors.store import PayloadStore
-from omni_runtime.worker.process import ExitCode
 from tests.omni_runtime.worker.frontend import PATIENCE_S, cancel, discard, start
 from tests.omni_runtime.worker.stage_files import edge, image_output, stage_file
 from tests.omni_runtime.worker.worker_process import SERVING, WorkerProcess
-from tests.support.process_census import census, eventually, growth, is_running
+from tests.support.process_census import census, growth, is_running
+from tests.support.waiting import settled
 from tests.support.worker_stats import holds_nothing, stats_when
 
 pytestmark = pytest.mark.chaos
@@ -57,7 +58,7 @@ async def test_an_image_larger_than_a_message_is_fetched_by_handle(tmp_path: Pat
         frontend.send(start("r-1", width=LARGE_SIDE, height=LARGE_SIDE, seed=7))
         await frontend.terminal("r-1")
         connectors = ConnectorSet("", "frontend", PayloadStore(2**30))
-        image = (await connectors.get(frontend.of("r-1")[1].output.handle, PATIENCE_S))["image"]
+        image = (await connectors.get(frontend.of("r-1")[1].outputs[0].handle, PATIENCE_S))["image"]
         assert isinstance(image, Array) and image.shape == (LARGE_SIDE, LARGE_SIDE, 3)
         frontend.send(discard("r-1"))
         await until_empty(worker)
@@ -76,11 +77,11 @@ async def test_a_consumer_takes_its_input_from_the_producers_worker_and_releases
     ):
         first.send(start("r-1", payload={"prompt": "a fox"}, outputs=(pair.edge,)))
         await first.terminal("r-1")
-        handle = first.of("r-1")[1].output.handle
+        handle = first.of("r-1")[1].outputs[0].handle
         assert (await producer.stats()).payloads == 1
         second.send(start("r-1", inputs=[wire.Input(edge=pair.edge, handle=handle)]))
         await second.terminal("r-1")
-        assert decode(second.of("r-1")[1].output.inline) == {"prompt": "a fox", "trail": ["text", "denoiser"]}
+        assert decode(second.of("r-1")[1].outputs[0].inline) == {"prompt": "a fox", "trail": ["text", "denoiser"]}
         await until_empty(producer)
 
 
@@ -95,7 +96,7 @@ async def test_an_input_that_must_last_until_the_end_is_not_released_by_its_cons
     ):
         first.send(start("r-1", outputs=(pair.edge,)))
         await first.terminal("r-1")
-        source = wire.Input(edge=pair.edge, handle=first.of("r-1")[1].output.handle)
+        source = wire.Input(edge=pair.edge, handle=first.of("r-1")[1].outputs[0].handle)
         for attempt in (1, 2):
             second.send(start("r-1", attempt=attempt, inputs=[source]))
             assert (await second.terminal("r-1", attempt)).HasField("finished")
@@ -111,7 +112,7 @@ async def test_an_input_whose_owner_died_is_a_retryable_transfer_failure(tmp_pat
             async with producer.attached() as first:
                 first.send(start("r-1", outputs=(pair.edge,)))
                 await first.terminal("r-1")
-            source = wire.Input(edge=pair.edge, handle=first.of("r-1")[1].output.handle)
+            source = wire.Input(edge=pair.edge, handle=first.of("r-1")[1].outputs[0].handle)
         second.send(start("r-1", inputs=[source]))
         failure = (await second.terminal("r-1")).failed
         assert (failure.code, failure.retryable) == ("transfer_failed", True)
@@ -143,7 +144,7 @@ async def test_a_drained_worker_stays_until_its_payloads_are_no_longer_wanted(tm
         worker.terminate()
         await frontend.until(lambda: frontend.load.draining)
         connectors = ConnectorSet("", "frontend", PayloadStore(2**30))
-        await connectors.get(frontend.of("r-1")[1].output.handle, PATIENCE_S)
+        await connectors.get(frontend.of("r-1")[1].outputs[0].handle, PATIENCE_S)
         await connectors.close()
         assert worker.process.returncode is None
         frontend.send(discard("r-1"))
@@ -156,7 +157,7 @@ async def test_a_drain_ends_at_its_deadline_and_says_what_it_gave_up(tmp_path: P
         frontend.send(start("r-1"))
         await frontend.until(lambda: frontend.load.running == 1)
         worker.terminate()
-        assert await worker.exit_code() == ExitCode.OK
+        assert await worker.exit_code() == ExitCode.DRAIN_TIMED_OUT
         assert "drain deadline of 1 s passed: 1 requests and 0 payloads are given up" in worker.log
 
 
@@ -181,7 +182,7 @@ async def test_frontends_killed_mid_request_leave_nothing_in_the_worker(tmp_path
         before = {"worker": census(worker.pid)}
         for _ in range(5):
             await attach_and_vanish(worker)
-        after = eventually(
+        after = settled(
             lambda: {"worker": census(worker.pid)}, lambda now: not growth(before, now, 16_384), within_s=10
         )
         assert growth(before, after, slack_kib=16_384) == []
@@ -242,7 +243,7 @@ async def test_an_address_in_use_is_named_in_one_sentence(tmp_path: Path, taken:
 
 async def test_a_stage_file_that_cannot_be_read_is_named(tmp_path: Path):
     async with WorkerProcess(stage_file(), tmp_path, wait_ready=False, stage_file=tmp_path / "absent.json") as worker:
-        assert await worker.exit_code() == ExitCode.LOAD_FAILED
+        assert await worker.exit_code() == ExitCode.MISCONFIGURED
         assert "absent.json cannot be used" in worker.log and "Traceback" not in worker.log
 
 
@@ -277,7 +278,7 @@ async def test_a_worker_dies_with_a_parent_that_was_killed(tmp_path: Path):
     assert is_running(pid)
     os.kill(parent.pid, signal.SIGKILL)
     await parent.wait()
-    assert not eventually(lambda: is_running(pid), lambda running: not running, within_s=5)
+    assert not settled(lambda: is_running(pid), lambda running: not running, within_s=5)
 
 
 async def test_every_line_about_a_request_carries_its_id_and_its_stage(tmp_path: Path):
