@@ -33,7 +33,7 @@ class Job:
         self.is_over |= bool({"finished", "failed"} & body.keys())
 
     def accept(self) -> None:
-        self.send(accepted=wire.Accepted())
+        self.send(accepted=True)
 
     def fail(self, code: str, message: str = "told to", retryable: bool = True, param: str = "") -> None:
         self.send(failed=wire.Failed(code=code, message=message, retryable=retryable, param=param))
@@ -186,7 +186,7 @@ async def answer_all(worker: FakeWorker, job: Job) -> None:
 def announce(worker: FakeWorker, job: Job, edge: str, payload: Payload) -> None:
     data = encode(payload).to_bytes()
     if edge == FINAL and not worker.final_by_handle:
-        job.send(output=wire.Output(edge=edge, inline=data))
+        job.send(outputs=[wire.Output(edge=edge, inline=data)])
         return
     handle = wire.Handle(
         key=f"{job.request_id}/{job.attempt}/{edge}",
@@ -199,7 +199,7 @@ def announce(worker: FakeWorker, job: Job, edge: str, payload: Payload) -> None:
         kind=wire.HANDLE_KIND_OBJECT,
     )
     worker.held[handle.key] = data
-    job.send(output=wire.Output(edge=edge, handle=handle))
+    job.send(outputs=[wire.Output(edge=edge, handle=handle)])
 
 
 def picture(job: Job) -> Payload:

@@ -180,7 +180,7 @@ class World:
             self._send(worker, work, failed=wire.Failed(code=exc.code, message=exc.message, retryable=True))
             return
         work.trail = f"({'+'.join(sorted(parts))}){worker.link.stage}"
-        self._send(worker, work, accepted=wire.Accepted())
+        self._send(worker, work, accepted=True)
 
     def _consume(self, one: wire.Input) -> str:
         if one.WhichOneof("source") == "inline":
@@ -197,7 +197,7 @@ class World:
             handle = wire.Handle(
                 key=key, edge=edge, request_id=work.request_id, owner=worker.link.address, boot_id=worker.boot
             )
-            self._send(worker, work, output=wire.Output(edge=edge, handle=handle))
+            self._send(worker, work, outputs=[wire.Output(edge=edge, handle=handle)])
         self._send(worker, work, finished=wire.Finished())
 
     def _send(self, worker: Worker, work: Work, **body: object) -> None:

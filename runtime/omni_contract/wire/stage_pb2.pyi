@@ -128,26 +128,22 @@ class WorkerBatch(_message.Message):
     def __init__(self, messages: _Optional[_Iterable[_Union[WorkerMessage, _Mapping]]] = ..., load: _Optional[_Union[Load, _Mapping]] = ...) -> None: ...
 
 class WorkerMessage(_message.Message):
-    __slots__ = ("request_id", "attempt", "accepted", "progress", "output", "finished", "failed")
+    __slots__ = ("request_id", "attempt", "accepted", "progress", "outputs", "finished", "failed")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
-    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     FINISHED_FIELD_NUMBER: _ClassVar[int]
     FAILED_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     attempt: int
-    accepted: Accepted
+    accepted: bool
     progress: Progress
-    output: Output
+    outputs: _containers.RepeatedCompositeFieldContainer[Output]
     finished: Finished
     failed: Failed
-    def __init__(self, request_id: _Optional[str] = ..., attempt: _Optional[int] = ..., accepted: _Optional[_Union[Accepted, _Mapping]] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., output: _Optional[_Union[Output, _Mapping]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ...) -> None: ...
-
-class Accepted(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    def __init__(self, request_id: _Optional[str] = ..., attempt: _Optional[int] = ..., accepted: _Optional[bool] = ..., progress: _Optional[_Union[Progress, _Mapping]] = ..., outputs: _Optional[_Iterable[_Union[Output, _Mapping]]] = ..., finished: _Optional[_Union[Finished, _Mapping]] = ..., failed: _Optional[_Union[Failed, _Mapping]] = ...) -> None: ...
 
 class Progress(_message.Message):
     __slots__ = ("step", "total")

@@ -16,8 +16,6 @@ from omni_runtime.orchestrator.work import ANY, Backlog, Kind, WorkModel
 
 logger = logging.getLogger(__name__)
 
-TERMINAL_BODIES = frozenset({"finished", "failed"})
-
 
 class Listener(Protocol):
     """A session, as a link sees it."""
@@ -135,9 +133,12 @@ class Link:
         return True
 
     def received(self, batch: wire.WorkerBatch) -> None:
-        freed = False
+        freed, now_s = False, _now_s()
         for message in batch.messages:
-            freed |= self._note_terminal(message)
+            end = message.WhichOneof("end")
+            if end is not None:
+                attempt = (message.request_id, message.attempt)
+                freed |= self._backlog.end(attempt, now_s, is_answered=end == "finished")
             listener = self._listeners.get(message.request_id)
             if listener is not None:
                 listener.received(self, message)
@@ -145,11 +146,6 @@ class Link:
             freed |= self._note_load(batch.load)
         if freed:
             self._observer.slot_freed(self)
-
-    def _note_terminal(self, message: wire.WorkerMessage) -> bool:
-        if message.WhichOneof("body") not in TERMINAL_BODIES:
-            return False
-        return self._backlog.end((message.request_id, message.attempt), _now_s(), message.HasField("finished"))
 
     def _note_load(self, load: wire.Load) -> bool:
         """True if the worker has room that it did not have."""

@@ -174,13 +174,8 @@ class Session:
         step = self._board.steps.get(link.stage)
         if self.is_over or step is None or not step.expects(link, message):
             return
-        body = message.WhichOneof("body")
         try:
-            if body == "failed":
-                self._failed(step, message.failed)
-            elif body is not None:
-                self._accepted(step)
-                self._advanced(step, message, body)
+            self._advanced(step, message)
         except IllegalTransitionError as exc:
             logger.exception("session in a state it must not be in", extra={"request_id": self.request.request_id})
             self._end(SessionEventKind.REFUSED, OmniError(ErrorCode.INTERNAL, str(exc)))
@@ -198,18 +193,19 @@ class Session:
 
     # -- what follows from it
 
-    def _accepted(self, step: Step) -> None:
-        if step.state is StageState.SENT:
+    def _advanced(self, step: Step, message: wire.WorkerMessage) -> None:
+        if message.accepted:
             step.move(StageEventKind.ACCEPTED)
             self._move(SessionEventKind.ACCEPTED)
-
-    def _advanced(self, step: Step, message: wire.WorkerMessage, body: str) -> None:
-        if body == "progress":
+        if message.HasField("progress"):
             self._progressed(step, message.progress)
-        elif body == "output":
-            self._announced(step, message.output)
-        elif body == "finished":
-            self._finished(step, message.finished)
+        for output in message.outputs:
+            self._announced(step, output)
+        match message.WhichOneof("end"):
+            case "finished":
+                self._finished(step, message.finished)
+            case "failed":
+                self._failed(step, message.failed)
 
     def _progressed(self, step: Step, progress: wire.Progress) -> None:
         """Only the newest is kept for a reader who is behind."""
@@ -325,7 +321,18 @@ class Session:
             link.discard(self.request.request_id)
         self._links.clear()
         self._arrived.set()
+        self._log_end()
         self._context.ended(self)
+
+    def _log_end(self) -> None:
+        """The one line that each request leaves in the frontend's log."""
+        fields = {"request_id": self.request.request_id}
+        took_s = self._timeout_s - self.remaining_s
+        if self._error is None:
+            logger.info("request %s after %.3f s", self.state, took_s, extra=fields)
+        else:
+            code, text = self._error.code, self._error.message
+            logger.info("request %s after %.3f s: %s: %s", self.state, took_s, code, text, extra=fields)
 
     # -- small questions
 

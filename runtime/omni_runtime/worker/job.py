@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import cast
 
@@ -11,7 +11,7 @@ from omni_contract.wire.codec import CodecError, decode
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.logs import bind_log_fields, log_fields
 from omni_contract.wire.payload import Payload, Value
-from omni_contract.wire.stage_pb2 import Handle, Input, Start
+from omni_contract.wire.stage_pb2 import Handle, Input, Start, WorkerMessage
 from omni_runtime.connectors.inline import decode_inline
 from omni_runtime.engines.protocol import (
     EngineDiedError,
@@ -30,35 +30,46 @@ logger = logging.getLogger(__name__)
 
 
 class Job:
-    """`run` is a task's body; cancelling goes through `cancel`, so that a task that has not begun yet still ends well.
+    """`begin` starts it. Whatever ends it early goes through `_stop`, so that a task that has not begun yet ends well.
 
-    `handles` are the payloads put so far. They are released if the attempt fails; else they belong to the session.
+    `handles` are the payloads held so far. They are released if the attempt fails; else they belong to the session.
     """
 
-    def __init__(self, stage: Stage, outbox: Outbox, request_id: str, attempt: int, admission: Admission) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        outbox: Outbox,
+        request_id: str,
+        attempt: int,
+        admission: Admission,
+        ended: Callable[["Job"], None],
+    ) -> None:
         self.request_id = request_id
         self.attempt = attempt
         self.handles: list[Handle] = []
         self._stage = stage
         self._outbox = outbox
         self._admission = admission
+        self._ended = ended
         self._task: asyncio.Task[None] | None = None
-        self._cancelled_at_s: float | None = None
+        self._stopped_by: OmniError | None = None
+        self._stopped_at_s = 0.0
         self._is_discarded = False
-        self._deadline_s = 0.0
 
     def begin(self, start: Start, tasks: asyncio.TaskGroup) -> None:
-        self._deadline_s = time.monotonic() + start.remaining_ms / 1000
+        self._message().accepted = True
+        self._begun_s = time.monotonic()
+        self._deadline_s = self._begun_s + start.remaining_ms / 1000
+        self._timer = asyncio.get_running_loop().call_later(start.remaining_ms / 1000, self._expire)
+        if not start.remaining_ms:
+            self._expire()
         task = tasks.create_task(self._run(start))
         # A task that is cancelled before its first turn never runs a line of its body.
-        task.add_done_callback(lambda _: self._admission.give_back())
+        task.add_done_callback(self._done)
 
     def cancel(self) -> None:
         """Aborts within one step; no-op if the attempt has ended or is being aborted already."""
-        if self._cancelled_at_s is None:
-            self._cancelled_at_s = time.monotonic()
-            if self._task is not None:
-                self._task.cancel()
+        self._stop(messages.cancelled())
 
     async def discard(self) -> None:
         """The request is over everywhere: nothing of this attempt stays held, however it ends."""
@@ -71,8 +82,21 @@ class Job:
         for handle in handles:
             await self._stage.connectors.release(handle)
 
+    def _expire(self) -> None:
+        text = f'the deadline passed at stage "{self._stage.file.stage}"'
+        self._stop(OmniError(ErrorCode.DEADLINE_EXCEEDED, text))
+
+    def _stop(self, reason: OmniError) -> None:
+        if self._stopped_by is None:
+            self._stopped_by, self._stopped_at_s = reason, time.monotonic()
+            if self._task is not None:
+                self._task.cancel()
+
+    def _done(self, _: asyncio.Task[None]) -> None:
+        self._timer.cancel()
+        self._admission.give_back()
+
     async def _run(self, start: Start) -> None:
-        started_s = time.monotonic()
         self._task = asyncio.current_task()
         bind_log_fields(request_id=self.request_id)
         outcome = await self._outcome(start)
@@ -80,18 +104,22 @@ class Job:
         if self._is_discarded or isinstance(outcome, OmniError):
             await self.release()
         self._admission.give_back()
-        self._end(outcome, started_s)
+        self._tell(outcome)
+        self._ended(self)
 
     async def _outcome(self, start: Start) -> StageUsage | OmniError:
         """What the terminal message will say. Only a session's end goes through as CancelledError."""
         try:
-            return await self._within_deadline(start)
+            if self._stopped_by is not None:
+                return self._stopped_by
+            async with self._stage.capacity:
+                return await self._work(start)
         except OmniError as error:
             return error
         except asyncio.CancelledError:
-            if self._cancelled_at_s is None:
+            if self._stopped_by is None:
                 raise
-            return messages.cancelled()
+            return self._stopped_by
         except MemoryError:
             return OmniError(ErrorCode.OUT_OF_MEMORY, f'stage "{self._stage.file.stage}" ran out of memory')
         except EngineDiedError as error:
@@ -103,20 +131,6 @@ class Job:
             return OmniError(
                 ErrorCode.STAGE_FAILED, f'stage "{self._stage.file.stage}" failed: {type(error).__name__}: {error}'
             )
-
-    async def _within_deadline(self, start: Start) -> StageUsage:
-        too_late = OmniError(ErrorCode.DEADLINE_EXCEEDED, f'the deadline passed at stage "{self._stage.file.stage}"')
-        if self._cancelled_at_s is not None:
-            raise messages.cancelled()
-        if self._remaining_s <= 0:
-            raise too_late
-        try:
-            async with asyncio.timeout(self._remaining_s) as deadline, self._stage.capacity:
-                return await self._work(start)
-        except TimeoutError:
-            if deadline.expired():
-                raise too_late from None
-            raise
 
     async def _work(self, start: Start) -> StageUsage:
         inputs = await self._inputs(start.inputs)
@@ -169,31 +183,36 @@ class Job:
         end = self._stage.outputs.get(event.edge)
         connector = self._stage.connectors.connector(end.connector if end else "auto")
         handle = await connector.put(self.request_id, event.edge, event.payload, self._remaining_s)
-        self.handles.append(handle)
-        await self._outbox.room()
-        self._outbox.add(messages.output(self.request_id, self.attempt, handle))
+        if handle.connector != "inline":
+            self.handles.append(handle)
+        if not self._outbox.has_room:
+            await self._outbox.room()
+        messages.output(self._message(len(handle.locator)), handle)
         self._stage.metrics.count_transfer(event.edge, "out", handle.size_bytes)
 
     def _progress(self, event: StageProgress, turned_s: float) -> float:
         now_s = time.monotonic()
         self._stage.metrics.step_seconds.observe(now_s - turned_s)
-        if self._outbox.has_room:
-            self._outbox.add(messages.progress(self.request_id, self.attempt, event))
+        messages.progress(self._message(), event)
         return now_s
 
-    def _end(self, outcome: StageUsage | OmniError, started_s: float) -> None:
+    def _tell(self, outcome: StageUsage | OmniError) -> None:
         metrics, now_s = self._stage.metrics, time.monotonic()
-        metrics.request_seconds.observe(now_s - started_s)
+        took_s = now_s - self._begun_s
+        metrics.request_seconds.observe(took_s)
         if isinstance(outcome, StageUsage):
             metrics.count_outcome("finished")
-            self._outbox.add(messages.finished(self.request_id, self.attempt, outcome))
-            logger.info("request finished in %.3f s", now_s - started_s)
+            messages.finished(self._message(), outcome)
+            logger.debug("request finished in %.3f s", took_s)
             return
         metrics.count_outcome(outcome.code)
-        if self._cancelled_at_s is not None:
-            metrics.cancel_seconds.observe(now_s - self._cancelled_at_s)
-        self._outbox.add(messages.failed(self.request_id, self.attempt, outcome))
-        logger.info("request ended after %.3f s: %s: %s", now_s - started_s, outcome.code, outcome.message)
+        if outcome.code is ErrorCode.CANCELLED:
+            metrics.cancel_seconds.observe(now_s - self._stopped_at_s)
+        messages.failed(self._message(), outcome)
+        logger.info("request ended after %.3f s: %s: %s", took_s, outcome.code, outcome.message)
+
+    def _message(self, added_bytes: int = 0) -> WorkerMessage:
+        return self._outbox.message(self.request_id, self.attempt, added_bytes)
 
     @property
     def _remaining_s(self) -> float:

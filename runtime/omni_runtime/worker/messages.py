@@ -1,57 +1,40 @@
-"""Builds the messages that a worker sends over Attach."""
+"""Fills in the messages that a worker sends over Attach."""
 
 from omni_contract.wire.errors import ErrorCode, OmniError
-from omni_contract.wire.stage_pb2 import (
-    Accepted,
-    Failed,
-    Finished,
-    Handle,
-    Output,
-    Progress,
-    Usage,
-    WorkerMessage,
-)
+from omni_contract.wire.stage_pb2 import Handle, WorkerMessage
 from omni_runtime.engines.protocol import StageProgress, StageUsage
 
 MESSAGE_CHARACTERS = 2_000
 """An error's text is cut here: some libraries put whole tensors into theirs."""
 
 
-def accepted(request_id: str, attempt: int) -> WorkerMessage:
-    return WorkerMessage(request_id=request_id, attempt=attempt, accepted=Accepted())
+def progress(message: WorkerMessage, event: StageProgress) -> None:
+    message.progress.step = event.step
+    message.progress.total = event.total
 
 
-def progress(request_id: str, attempt: int, event: StageProgress) -> WorkerMessage:
-    return WorkerMessage(request_id=request_id, attempt=attempt, progress=Progress(step=event.step, total=event.total))
-
-
-def output(request_id: str, attempt: int, handle: Handle) -> WorkerMessage:
+def output(message: WorkerMessage, handle: Handle) -> None:
     """An inline payload goes as such; for any other the handle goes."""
     if handle.connector == "inline":
-        return WorkerMessage(
-            request_id=request_id, attempt=attempt, output=Output(edge=handle.edge, inline=handle.locator)
-        )
-    return WorkerMessage(request_id=request_id, attempt=attempt, output=Output(edge=handle.edge, handle=handle))
+        message.outputs.add(edge=handle.edge, inline=handle.locator)
+    else:
+        message.outputs.add(edge=handle.edge, handle=handle)
 
 
-def finished(request_id: str, attempt: int, usage: StageUsage) -> WorkerMessage:
-    wire = Usage(
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        steps=usage.steps,
-        compute_seconds=usage.compute_seconds,
-    )
-    return WorkerMessage(request_id=request_id, attempt=attempt, finished=Finished(usage=wire))
+def finished(message: WorkerMessage, usage: StageUsage) -> None:
+    wire = message.finished.usage
+    wire.input_tokens = usage.input_tokens
+    wire.output_tokens = usage.output_tokens
+    wire.steps = usage.steps
+    wire.compute_seconds = usage.compute_seconds
 
 
-def failed(request_id: str, attempt: int, error: OmniError) -> WorkerMessage:
-    wire = Failed(
-        code=error.code,
-        message=error.message[:MESSAGE_CHARACTERS],
-        retryable=error.is_retryable,
-        param=error.param or "",
-    )
-    return WorkerMessage(request_id=request_id, attempt=attempt, failed=wire)
+def failed(message: WorkerMessage, error: OmniError) -> None:
+    wire = message.failed
+    wire.code = error.code
+    wire.message = error.message[:MESSAGE_CHARACTERS]
+    wire.retryable = error.is_retryable
+    wire.param = error.param or ""
 
 
 def cancelled() -> OmniError:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
 
 from omni_contract.wire.errors import OmniError
 from omni_contract.wire.logs import log_fields
@@ -27,21 +26,14 @@ class _SessionEnded(Exception):
     """Ends the session's task group, which cancels what still runs in it."""
 
 
-@dataclass
-class _Request:
-    """A request from its first start until its discard; `attempt` is the newest one seen."""
-
-    attempt: int = 0
-    jobs: list[Job] = field(default_factory=list)
-
-
 class FrontendSession:
     """All requests of one frontend. Two frontends may use the same request id without touching each other."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._outbox = Outbox(stage.load)
-        self._requests: dict[str, _Request] = {}
+        self._jobs: dict[str, list[Job]] = {}
+        """By request id, the newest attempt last: those that run, and those whose payloads are held."""
 
     async def serve(
         self, batches: AsyncIterator[FrontendBatch], write: Callable[[WorkerBatch], Awaitable[None]]
@@ -90,12 +82,11 @@ class FrontendSession:
                 logger.debug("a message of a kind that this version does not know was ignored")
 
     def _start(self, message: FrontendMessage, tasks: asyncio.TaskGroup) -> None:
-        request = self._requests.setdefault(message.request_id, _Request())
-        if message.attempt <= request.attempt and request.jobs:
+        jobs = self._jobs.get(message.request_id, [])
+        if jobs and message.attempt <= jobs[-1].attempt:
             logger.warning("attempt %d is known already", message.attempt, extra={"request_id": message.request_id})
             return
-        request.attempt = message.attempt
-        for older in request.jobs:
+        for older in jobs:
             older.cancel()
         try:
             self._stage.check_ready()
@@ -103,28 +94,33 @@ class FrontendSession:
         except OmniError as error:
             self._refuse(message, error)
             return
-        job = Job(self._stage, self._outbox, message.request_id, message.attempt, admission)
-        request.jobs.append(job)
-        self._outbox.add(messages.accepted(message.request_id, message.attempt))
+        job = Job(self._stage, self._outbox, message.request_id, message.attempt, admission, self._ended)
+        self._jobs.setdefault(message.request_id, jobs).append(job)
         job.begin(message.start, tasks)
 
     def _refuse(self, message: FrontendMessage, error: OmniError) -> None:
         logger.info("request refused: %s", error.message, extra={"request_id": message.request_id})
         self._stage.metrics.count_outcome(error.code)
-        self._outbox.add(messages.failed(message.request_id, message.attempt, error))
+        messages.failed(self._outbox.message(message.request_id, message.attempt), error)
 
     def _cancel(self, message: FrontendMessage) -> None:
-        request = self._requests.get(message.request_id, _Request())
-        for job in request.jobs:
+        for job in self._jobs.get(message.request_id, ()):
             if job.attempt == message.attempt:
                 job.cancel()
 
+    def _ended(self, job: Job) -> None:
+        """Nobody needs to discard what holds nothing."""
+        jobs = self._jobs.get(job.request_id, [])
+        if job in jobs and not job.handles:
+            jobs.remove(job)
+            if not jobs:
+                del self._jobs[job.request_id]
+
     async def _discard(self, request_id: str) -> None:
-        request = self._requests.pop(request_id, _Request())
-        for job in request.jobs:
+        for job in self._jobs.pop(request_id, ()):
             with log_fields(request_id=request_id):
                 await job.discard()
 
     async def _free(self) -> None:
-        for request_id in list(self._requests):
+        for request_id in list(self._jobs):
             await self._discard(request_id)

@@ -84,6 +84,26 @@ async def test_events_end_with_exactly_one_completed(tmp_path: Path) -> None:
     assert kinds == [FinalOutput, Completed]
 
 
+async def test_each_request_leaves_one_line_that_says_how_it_ended(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = located(chain("painter"), tmp_path)
+    async with fake_model(table, tmp_path) as workers, orchestrator_of(table) as orchestrator:
+        with caplog.at_level("INFO"):
+            await orchestrator.run(request("r1"))
+            workers["painter"].answer = refuse
+            with pytest.raises(OmniError):
+                await orchestrator.run(request("r2"))
+    lines = [line for line in caplog.records if hasattr(line, "request_id")]
+    assert [line.request_id for line in lines] == ["r1", "r2"]
+    assert "request done after" in lines[0].getMessage()
+    assert "request failed after" in lines[1].getMessage() and "invalid_request: told to" in lines[1].getMessage()
+
+
+async def refuse(worker: FakeWorker, job: Job) -> None:
+    job.fail("invalid_request", retryable=False)
+
+
 async def test_every_stage_gets_its_defaults_the_request_s_values_and_the_trace(tmp_path: Path) -> None:
     first = stage("encoder", sampling={"steps": 4, "scale": 1.0})
     second = stage("painter", "image", sampling={"steps": 8})

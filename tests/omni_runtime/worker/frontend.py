@@ -1,7 +1,7 @@
 """A frontend as a worker's session sees it, inside the test's process: what it sends, what it was told."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,11 +12,13 @@ from omni_contract.wire.payload import Payload
 
 PATIENCE_S = 60.0
 """Only a hang takes so long, even on a loaded machine."""
-TERMINAL = frozenset({"finished", "failed"})
 
 
 class Frontend:
-    """`send` fills `batches`, `write` takes what the worker answers. A frontend with a closed gate does not read."""
+    """`send` fills `batches`, `write` takes what the worker answers, and `messages` are its parts.
+
+    A frontend with a closed gate does not read.
+    """
 
     def __init__(self) -> None:
         self.messages: list[wire.WorkerMessage] = []
@@ -40,7 +42,7 @@ class Frontend:
         await self.gate.wait()
         async with self._told:
             self.batches_received.append(batch)
-            self.messages.extend(batch.messages)
+            self.messages.extend(part for message in batch.messages for part in parts(message))
             self._told.notify_all()
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -58,13 +60,29 @@ class Frontend:
         return self.batches_received[-1].load if self.batches_received else wire.Load()
 
     def terminals(self, request_id: str, attempt: int = 1) -> list[wire.WorkerMessage]:
-        return [message for message in self.of(request_id, attempt) if message.WhichOneof("body") in TERMINAL]
+        return [message for message in self.of(request_id, attempt) if message.WhichOneof("end")]
 
     def of(self, request_id: str, attempt: int = 1) -> list[wire.WorkerMessage]:
         return [m for m in self.messages if (m.request_id, m.attempt) == (request_id, attempt)]
 
     def kinds(self, request_id: str, attempt: int = 1) -> list[str]:
-        return [str(message.WhichOneof("body")) for message in self.of(request_id, attempt)]
+        return [field.name for message in self.of(request_id, attempt) for field, _ in message.ListFields()[2:]]
+
+
+def parts(message: wire.WorkerMessage) -> Iterator[wire.WorkerMessage]:
+    """As if each thing in the message had come in one of its own, so that no test depends on what leaves together."""
+
+    def part(**body: Any) -> wire.WorkerMessage:
+        return wire.WorkerMessage(request_id=message.request_id, attempt=message.attempt, **body)
+
+    if message.accepted:
+        yield part(accepted=True)
+    if message.HasField("progress"):
+        yield part(progress=message.progress)
+    for output in message.outputs:
+        yield part(outputs=[output])
+    if end := message.WhichOneof("end"):
+        yield part(**{end: getattr(message, end)})
 
 
 def start(

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from omni_contract.wire.stage_pb2 import Load, Output, WorkerMessage
+from omni_contract.wire.stage_pb2 import Load
 from omni_runtime.connectors.channels import MESSAGE_LIMIT_BYTES
 from omni_runtime.worker.outbox import BACKLOG_MESSAGES, Outbox
 
@@ -11,8 +11,8 @@ def outbox() -> Outbox:
     return Outbox(lambda: Load(running=3))
 
 
-def message(number: int, size_bytes: int = 0) -> WorkerMessage:
-    return WorkerMessage(request_id=f"r-{number}", output=Output(inline=bytes(size_bytes)))
+def fill(box: Outbox, number: int, size_bytes: int = 0) -> None:
+    box.message(f"r-{number}", 1, size_bytes).outputs.add(inline=bytes(size_bytes))
 
 
 async def everything(box: Outbox) -> list[list[str]]:
@@ -32,14 +32,27 @@ async def test_the_first_batch_tells_the_load_even_if_there_is_nothing_to_say():
 async def test_what_was_added_since_the_last_batch_goes_in_one():
     box = outbox()
     for number in range(10):
-        box.add(message(number))
+        fill(box, number)
     assert await everything(box) == [[f"r-{number}" for number in range(10)]]
+
+
+async def test_what_came_of_one_attempt_since_the_last_batch_goes_in_one_message():
+    box = outbox()
+    box.message("r-1", 1).accepted = True
+    box.message("r-1", 2).accepted = True
+    fill(box, 1)
+    first = await box.next_batch()
+    fill(box, 1)
+    second = await box.next_batch()
+    assert first is not None and second is not None
+    assert [(m.attempt, m.accepted, len(m.outputs)) for m in first.messages] == [(1, True, 1), (2, True, 0)]
+    assert [(m.attempt, m.accepted, len(m.outputs)) for m in second.messages] == [(1, False, 1)]
 
 
 async def test_many_large_messages_are_split_below_what_grpc_takes_and_keep_their_order():
     box = outbox()
     for number in range(300):
-        box.add(message(number, 65_000))
+        fill(box, number, 65_000)
     batches = await everything(box)
     assert len(batches) > 1
     assert [name for batch in batches for name in batch] == [f"r-{number}" for number in range(300)]
@@ -48,7 +61,7 @@ async def test_many_large_messages_are_split_below_what_grpc_takes_and_keep_thei
 async def test_a_frontend_that_does_not_read_makes_its_writers_wait_until_it_does():
     box = outbox()
     for number in range(BACKLOG_MESSAGES):
-        box.add(message(number))
+        fill(box, number)
     waiting = asyncio.create_task(box.room())
     await asyncio.sleep(0)
     assert not box.has_room and not waiting.done()
@@ -60,7 +73,7 @@ async def test_a_frontend_that_does_not_read_makes_its_writers_wait_until_it_doe
 async def test_a_waiting_reader_is_woken_by_a_message_by_the_load_and_by_the_end():
     box = outbox()
     await box.next_batch()
-    for wake in (lambda: box.add(message(1)), box.announce_load, box.close):
+    for wake in (lambda: box.message("r-1", 1), box.announce_load, box.close):
         reading = asyncio.create_task(box.next_batch())
         await asyncio.sleep(0)
         assert not reading.done()

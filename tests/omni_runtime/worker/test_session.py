@@ -21,21 +21,27 @@ async def test_a_request_is_accepted_then_answered_then_finished(make_stage: Mak
         frontend.send(start("r-1", payload={"prompt": "a fox"}))
         await frontend.terminal("r-1")
         accepted, output, finished = frontend.of("r-1")
-        assert accepted.HasField("accepted")
-        assert decode(output.output.inline) == {"prompt": "a fox", "trail": ["denoiser"]}
+        assert accepted.accepted
+        assert decode(output.outputs[0].inline) == {"prompt": "a fox", "trail": ["denoiser"]}
         assert finished.finished.usage.steps == 1
 
 
 async def test_progress_comes_after_each_step(make_stage: MakeStage):
+    stage = make_stage(fake(steps=3, delay_seconds=0.001))
+    async with serving(FrontendSession(stage).serve) as (frontend, _):
+        frontend.send(start("r-1"))
+        await frontend.terminal("r-1")
+        steps = [(m.progress.step, m.progress.total) for m in frontend.of("r-1") if m.HasField("progress")]
+        assert steps == [(1, 3), (2, 3), (3, 3)]
+
+
+async def test_of_steps_that_leave_together_only_the_newest_is_told(make_stage: MakeStage):
     stage = make_stage(fake(steps=3))
     async with serving(FrontendSession(stage).serve) as (frontend, _):
         frontend.send(start("r-1"))
         await frontend.terminal("r-1")
-        assert [(m.progress.step, m.progress.total) for m in frontend.of("r-1") if m.HasField("progress")] == [
-            (1, 3),
-            (2, 3),
-            (3, 3),
-        ]
+        assert [m.progress.step for m in frontend.of("r-1") if m.HasField("progress")] == [3]
+        assert frontend.kinds("r-1") == ["accepted", "progress", "outputs", "finished"]
 
 
 async def test_answers_travel_in_batches_and_the_first_leave_before_the_last_request_is_run(make_stage: MakeStage):
@@ -59,13 +65,13 @@ async def test_a_small_output_is_inline_and_a_large_one_is_held_until_the_discar
         frontend.send(start("r-small"), start("r-large"))
         await frontend.terminal("r-small")
         await frontend.terminal("r-large")
-        assert frontend.of("r-small")[1].output.WhichOneof("source") == "inline"
-        handle = frontend.of("r-large")[1].output.handle
+        assert frontend.of("r-small")[1].outputs[0].WhichOneof("source") == "inline"
+        handle = frontend.of("r-large")[1].outputs[0].handle
         assert (handle.connector, handle.owner, handle.boot_id) == ("grpc", "unix:nowhere", "boot-1")
         assert stage.connectors.census().payloads == 1
         frontend.send(discard("r-small"), discard("r-large"))
         await stage.connectors.wait_empty()
-        assert frontend.kinds("r-large") == ["accepted", "output", "finished"]
+        assert frontend.kinds("r-large") == ["accepted", "outputs", "finished"]
 
 
 @pytest.mark.case("runtime:C8")
@@ -125,12 +131,12 @@ async def test_a_duplicate_start_is_not_run_twice(make_stage: MakeStage):
     async with serving(FrontendSession(stage).serve) as (frontend, _):
         frontend.send(start("r-1"), start("r-1"))
         await frontend.until(lambda: bool(frontend.messages))
+        frontend.send(start("r-1"), start("r-2"))
         engine.gate.set()
         await frontend.terminal("r-1")
-        frontend.send(start("r-1"), start("r-2"))
         await frontend.terminal("r-2")
         assert engine.begun == ["r-1", "r-2"]
-        assert frontend.kinds("r-1") == ["accepted", "output", "finished"]
+        assert frontend.kinds("r-1") == ["accepted", "outputs", "finished"]
 
 
 async def test_a_newer_attempt_replaces_the_older_one_and_each_ends_once(make_stage: MakeStage):
@@ -283,7 +289,7 @@ async def test_each_request_is_answered_with_its_own_inputs(make_stage: MakeStag
         frontend.send(*(start(f"r-{i}", payload={"tag": f"tag-{i}"}) for i in range(64)))
         for i in range(64):
             await frontend.terminal(f"r-{i}")
-            assert decode(frontend.of(f"r-{i}")[1].output.inline)["tag"] == f"tag-{i}"
+            assert decode(frontend.of(f"r-{i}")[1].outputs[0].inline)["tag"] == f"tag-{i}"
 
 
 async def test_an_edges_connector_is_the_stage_files(make_stage: MakeStage):
@@ -292,4 +298,4 @@ async def test_an_edges_connector_is_the_stage_files(make_stage: MakeStage):
     async with serving(FrontendSession(stage).serve) as (frontend, _):
         frontend.send(start("r-1", outputs=("denoiser->vae",)))
         await frontend.terminal("r-1")
-        assert frontend.of("r-1")[1].output.handle.connector == "grpc"
+        assert frontend.of("r-1")[1].outputs[0].handle.connector == "grpc"

@@ -281,11 +281,12 @@ async def test_a_worker_dies_with_a_parent_that_was_killed(tmp_path: Path):
     assert not settled(lambda: is_running(pid), lambda running: not running, within_s=5)
 
 
-async def test_every_line_about_a_request_carries_its_id_and_its_stage(tmp_path: Path):
+async def test_every_line_about_a_request_that_fails_here_carries_its_id_and_its_stage(tmp_path: Path):
     async with WorkerProcess(stage_file(), tmp_path) as worker, worker.attached() as frontend:
-        frontend.send(start("r-1"), start("r-2", inputs=[wire.Input(edge=FINAL, inline=b"garbage")]))
-        await frontend.terminal("r-1")
-        await frontend.terminal("r-2")
+        garbage = [wire.Input(edge=FINAL, inline=b"garbage")]
+        frontend.send(start("r-1", inputs=garbage), start("r-2", inputs=garbage), start("r-3"))
+        for name in ("r-1", "r-2", "r-3"):
+            await frontend.terminal(name)
         worker.terminate()
         await worker.exit_code()
         about = [line for line in worker.log_lines if line["message"].startswith("request ")]
