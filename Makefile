@@ -53,10 +53,10 @@ $(INSTALLED): $(ENV)/.complete pyproject.toml requirements/dev.txt
 lock: | $(UV) ## Write the hash locks again from pyproject.toml
 	$(UV) lock -q --python $(SYSTEM_PYTHON)
 	lock() { $(UV) export -q --format requirements-txt --no-emit-project --no-annotate --no-header "$${@:2}" > requirements/$$1.txt; }
-	lock dev --extra operator --extra frontend --extra runtime --extra test
+	lock dev --extra operator --extra frontend --extra runtime --extra mooncake-cpu --extra telemetry --extra test
 	lock operator --extra operator
-	lock frontend --extra frontend
-	lock runtime --extra runtime
+	lock frontend --extra frontend --extra telemetry
+	lock runtime --extra runtime --extra mooncake-cpu --extra telemetry
 
 # ---- run ----
 
