@@ -24,17 +24,17 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eomni_contract/wire/stage.proto\x12\romni.v1alpha1\"\x11\n\x0f\x44\x65scribeRequest\"\xa1\x02\n\nWorkerInfo\x12\r\n\x05model\x18\x01 \x01(\t\x12\r\n\x05stage\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x04 \x01(\t\x12\x0f\n\x07replica\x18\x05 \x01(\t\x12\x15\n\rmax_in_flight\x18\x06 \x01(\r\x12+\n\x06inputs\x18\x07 \x03(\x0b\x32\x1b.omni.v1alpha1.EdgeContract\x12,\n\x07outputs\x18\x08 \x03(\x0b\x32\x1b.omni.v1alpha1.EdgeContract\x12\x12\n\nconnectors\x18\t \x03(\t\x12)\n\x05state\x18\n \x01(\x0e\x32\x1a.omni.v1alpha1.WorkerState\x12\x10\n\x08locality\x18\x0b \x01(\t\"3\n\x0c\x45\x64geContract\x12\x0c\n\x04\x65\x64ge\x18\x01 \x01(\t\x12\x15\n\rcontract_hash\x18\x02 \x01(\t\"V\n\rFrontendBatch\x12\x13\n\x0b\x66rontend_id\x18\x01 \x01(\t\x12\x30\n\x08messages\x18\x02 \x03(\x0b\x32\x1e.omni.v1alpha1.FrontendMessage\"\xb9\x01\n\x0f\x46rontendMessage\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12%\n\x05start\x18\x03 \x01(\x0b\x32\x14.omni.v1alpha1.StartH\x00\x12\'\n\x06\x63\x61ncel\x18\x04 \x01(\x0b\x32\x15.omni.v1alpha1.CancelH\x00\x12)\n\x07\x64iscard\x18\x05 \x01(\x0b\x32\x16.omni.v1alpha1.DiscardH\x00\x42\x06\n\x04\x62ody\"}\n\x05Start\x12\x14\n\x0cremaining_ms\x18\x01 \x01(\x04\x12$\n\x06inputs\x18\x02 \x03(\x0b\x32\x14.omni.v1alpha1.Input\x12\x12\n\nparameters\x18\x03 \x01(\x0c\x12\x0f\n\x07outputs\x18\x04 \x03(\t\x12\x13\n\x0btraceparent\x18\x05 \x01(\t\"Z\n\x05Input\x12\x0c\n\x04\x65\x64ge\x18\x01 \x01(\t\x12\x10\n\x06inline\x18\x02 \x01(\x0cH\x00\x12\'\n\x06handle\x18\x03 \x01(\x0b\x32\x15.omni.v1alpha1.HandleH\x00\x42\x08\n\x06source\"\x08\n\x06\x43\x61ncel\"\t\n\x07\x44iscard\"`\n\x0bWorkerBatch\x12.\n\x08messages\x18\x01 \x03(\x0b\x32\x1c.omni.v1alpha1.WorkerMessage\x12!\n\x04load\x18\x02 \x01(\x0b\x32\x13.omni.v1alpha1.Load\"\xf6\x01\n\rWorkerMessage\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x03 \x01(\x08\x12)\n\x08progress\x18\x04 \x01(\x0b\x32\x17.omni.v1alpha1.Progress\x12&\n\x07outputs\x18\x05 \x03(\x0b\x32\x15.omni.v1alpha1.Output\x12+\n\x08\x66inished\x18\x06 \x01(\x0b\x32\x17.omni.v1alpha1.FinishedH\x00\x12\'\n\x06\x66\x61iled\x18\x07 \x01(\x0b\x32\x15.omni.v1alpha1.FailedH\x00\x42\x05\n\x03\x65nd\"\'\n\x08Progress\x12\x0c\n\x04step\x18\x01 \x01(\r\x12\r\n\x05total\x18\x02 \x01(\r\"[\n\x06Output\x12\x0c\n\x04\x65\x64ge\x18\x01 \x01(\t\x12\x10\n\x06inline\x18\x02 \x01(\x0cH\x00\x12\'\n\x06handle\x18\x03 \x01(\x0b\x32\x15.omni.v1alpha1.HandleH\x00\x42\x08\n\x06source\"/\n\x08\x46inished\x12#\n\x05usage\x18\x01 \x01(\x0b\x32\x14.omni.v1alpha1.Usage\"\\\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x04\x12\x15\n\routput_tokens\x18\x02 \x01(\x04\x12\r\n\x05steps\x18\x03 \x01(\r\x12\x17\n\x0f\x63ompute_seconds\x18\x04 \x01(\x01\"I\n\x06\x46\x61iled\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\tretryable\x18\x03 \x01(\x08\x12\r\n\x05param\x18\x04 \x01(\t\":\n\x04Load\x12\x0f\n\x07running\x18\x01 \x01(\r\x12\x0f\n\x07waiting\x18\x02 \x01(\r\x12\x10\n\x08\x64raining\x18\x03 \x01(\x08\"\xce\x01\n\x06Handle\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0c\n\x04\x65\x64ge\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x11\n\tconnector\x18\x04 \x01(\t\x12\r\n\x05owner\x18\x05 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x06 \x01(\t\x12\x12\n\nsize_bytes\x18\x07 \x01(\x04\x12\x14\n\x0cremaining_ms\x18\x08 \x01(\x04\x12\'\n\x04kind\x18\t \x01(\x0e\x32\x19.omni.v1alpha1.HandleKind\x12\x0f\n\x07locator\x18\n \x01(\x0c\"I\n\x0c\x46\x65tchRequest\x12%\n\x06handle\x18\x01 \x01(\x0b\x32\x15.omni.v1alpha1.Handle\x12\x12\n\nfrom_chunk\x18\x02 \x01(\x04\"I\n\x0cPayloadSlice\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x14\n\x0c\x65nd_of_chunk\x18\x02 \x01(\x08\x12\x15\n\rend_of_stream\x18\x03 \x01(\x08\"8\n\x0eReleaseRequest\x12&\n\x07handles\x18\x01 \x03(\x0b\x32\x15.omni.v1alpha1.Handle\"\x0e\n\x0cReleaseReply\"\"\n\x0c\x44rainRequest\x12\x12\n\ntimeout_ms\x18\x01 \x01(\x04\"\"\n\nDrainReply\x12\x14\n\x0cleft_running\x18\x01 \x01(\r\"\x0e\n\x0cStatsRequest\"\x9f\x01\n\x0bWorkerStats\x12\x0f\n\x07running\x18\x01 \x01(\r\x12\x0f\n\x07waiting\x18\x02 \x01(\r\x12\x10\n\x08payloads\x18\x03 \x01(\x04\x12\x15\n\rpayload_bytes\x18\x04 \x01(\x04\x12\x16\n\x0erequests_total\x18\x05 \x01(\x04\x12\x17\n\x0f\x63\x61ncelled_total\x18\x06 \x01(\x04\x12\x14\n\x0c\x66\x61iled_total\x18\x07 \x01(\x04*x\n\x0bWorkerState\x12\x1c\n\x18WORKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14WORKER_STATE_LOADING\x10\x01\x12\x16\n\x12WORKER_STATE_READY\x10\x02\x12\x19\n\x15WORKER_STATE_DRAINING\x10\x03*Y\n\nHandleKind\x12\x1b\n\x17HANDLE_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12HANDLE_KIND_OBJECT\x10\x01\x12\x16\n\x12HANDLE_KIND_STREAM\x10\x02\x32\xa8\x02\n\x0bStageWorker\x12\x45\n\x08\x44\x65scribe\x12\x1e.omni.v1alpha1.DescribeRequest\x1a\x19.omni.v1alpha1.WorkerInfo\x12\x46\n\x06\x41ttach\x12\x1c.omni.v1alpha1.FrontendBatch\x1a\x1a.omni.v1alpha1.WorkerBatch(\x01\x30\x01\x12\x43\n\x05\x46\x65tch\x12\x1b.omni.v1alpha1.FetchRequest\x1a\x1b.omni.v1alpha1.PayloadSlice0\x01\x12\x45\n\x07Release\x12\x1d.omni.v1alpha1.ReleaseRequest\x1a\x1b.omni.v1alpha1.ReleaseReply2\x8c\x01\n\x07\x43ontrol\x12?\n\x05\x44rain\x12\x1b.omni.v1alpha1.DrainRequest\x1a\x19.omni.v1alpha1.DrainReply\x12@\n\x05Stats\x12\x1b.omni.v1alpha1.StatsRequest\x1a\x1a.omni.v1alpha1.WorkerStatsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eomni_contract/wire/stage.proto\x12\romni.v1alpha1\"\x11\n\x0f\x44\x65scribeRequest\"\xa1\x02\n\nWorkerInfo\x12\r\n\x05model\x18\x01 \x01(\t\x12\r\n\x05stage\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x04 \x01(\t\x12\x0f\n\x07replica\x18\x05 \x01(\t\x12\x15\n\rmax_in_flight\x18\x06 \x01(\r\x12+\n\x06inputs\x18\x07 \x03(\x0b\x32\x1b.omni.v1alpha1.EdgeContract\x12,\n\x07outputs\x18\x08 \x03(\x0b\x32\x1b.omni.v1alpha1.EdgeContract\x12\x12\n\nconnectors\x18\t \x03(\t\x12)\n\x05state\x18\n \x01(\x0e\x32\x1a.omni.v1alpha1.WorkerState\x12\x10\n\x08locality\x18\x0b \x01(\t\"3\n\x0c\x45\x64geContract\x12\x0c\n\x04\x65\x64ge\x18\x01 \x01(\t\x12\x15\n\rcontract_hash\x18\x02 \x01(\t\"V\n\rFrontendBatch\x12\x13\n\x0b\x66rontend_id\x18\x01 \x01(\t\x12\x30\n\x08messages\x18\x02 \x03(\x0b\x32\x1e.omni.v1alpha1.FrontendMessage\"\xb9\x01\n\x0f\x46rontendMessage\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12%\n\x05start\x18\x03 \x01(\x0b\x32\x14.omni.v1alpha1.StartH\x00\x12\'\n\x06\x63\x61ncel\x18\x04 \x01(\x0b\x32\x15.omni.v1alpha1.CancelH\x00\x12)\n\x07\x64iscard\x18\x05 \x01(\x0b\x32\x16.omni.v1alpha1.DiscardH\x00\x42\x06\n\x04\x62ody\"}\n\x05Start\x12\x14\n\x0cremaining_ms\x18\x01 \x01(\x04\x12$\n\x06inputs\x18\x02 \x03(\x0b\x32\x14.omni.v1alpha1.Input\x12\x12\n\nparameters\x18\x03 \x01(\x0c\x12\x0f\n\x07outputs\x18\x04 \x03(\t\x12\x13\n\x0btraceparent\x18\x05 \x01(\t\"Z\n\x05Input\x12\x0c\n\x04\x65\x64ge\x18\x01 \x01(\t\x12\x10\n\x06inline\x18\x02 \x01(\x0cH\x00\x12\'\n\x06handle\x18\x03 \x01(\x0b\x32\x15.omni.v1alpha1.HandleH\x00\x42\x08\n\x06source\"\x08\n\x06\x43\x61ncel\"\t\n\x07\x44iscard\"`\n\x0bWorkerBatch\x12.\n\x08messages\x18\x01 \x03(\x0b\x32\x1c.omni.v1alpha1.WorkerMessage\x12!\n\x04load\x18\x02 \x01(\x0b\x32\x13.omni.v1alpha1.Load\"\xf6\x01\n\rWorkerMessage\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x03 \x01(\x08\x12)\n\x08progress\x18\x04 \x01(\x0b\x32\x17.omni.v1alpha1.Progress\x12&\n\x07outputs\x18\x05 \x03(\x0b\x32\x15.omni.v1alpha1.Output\x12+\n\x08\x66inished\x18\x06 \x01(\x0b\x32\x17.omni.v1alpha1.FinishedH\x00\x12\'\n\x06\x66\x61iled\x18\x07 \x01(\x0b\x32\x15.omni.v1alpha1.FailedH\x00\x42\x05\n\x03\x65nd\"\'\n\x08Progress\x12\x0c\n\x04step\x18\x01 \x01(\r\x12\r\n\x05total\x18\x02 \x01(\r\"[\n\x06Output\x12\x0c\n\x04\x65\x64ge\x18\x01 \x01(\t\x12\x10\n\x06inline\x18\x02 \x01(\x0cH\x00\x12\'\n\x06handle\x18\x03 \x01(\x0b\x32\x15.omni.v1alpha1.HandleH\x00\x42\x08\n\x06source\"/\n\x08\x46inished\x12#\n\x05usage\x18\x01 \x01(\x0b\x32\x14.omni.v1alpha1.Usage\"\\\n\x05Usage\x12\x14\n\x0cinput_tokens\x18\x01 \x01(\x04\x12\x15\n\routput_tokens\x18\x02 \x01(\x04\x12\r\n\x05steps\x18\x03 \x01(\r\x12\x17\n\x0f\x63ompute_seconds\x18\x04 \x01(\x01\"I\n\x06\x46\x61iled\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\tretryable\x18\x03 \x01(\x08\x12\r\n\x05param\x18\x04 \x01(\t\"J\n\x04Load\x12\x0f\n\x07running\x18\x01 \x01(\r\x12\x0f\n\x07waiting\x18\x02 \x01(\r\x12\x10\n\x08\x64raining\x18\x03 \x01(\x08\x12\x0e\n\x06\x61sleep\x18\x04 \x01(\x08\"\xce\x01\n\x06Handle\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0c\n\x04\x65\x64ge\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x11\n\tconnector\x18\x04 \x01(\t\x12\r\n\x05owner\x18\x05 \x01(\t\x12\x0f\n\x07\x62oot_id\x18\x06 \x01(\t\x12\x12\n\nsize_bytes\x18\x07 \x01(\x04\x12\x14\n\x0cremaining_ms\x18\x08 \x01(\x04\x12\'\n\x04kind\x18\t \x01(\x0e\x32\x19.omni.v1alpha1.HandleKind\x12\x0f\n\x07locator\x18\n \x01(\x0c\"I\n\x0c\x46\x65tchRequest\x12%\n\x06handle\x18\x01 \x01(\x0b\x32\x15.omni.v1alpha1.Handle\x12\x12\n\nfrom_chunk\x18\x02 \x01(\x04\"I\n\x0cPayloadSlice\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x12\x14\n\x0c\x65nd_of_chunk\x18\x02 \x01(\x08\x12\x15\n\rend_of_stream\x18\x03 \x01(\x08\"8\n\x0eReleaseRequest\x12&\n\x07handles\x18\x01 \x03(\x0b\x32\x15.omni.v1alpha1.Handle\"\x0e\n\x0cReleaseReply\"\"\n\x0c\x44rainRequest\x12\x12\n\ntimeout_ms\x18\x01 \x01(\x04\"\"\n\nDrainReply\x12\x14\n\x0cleft_running\x18\x01 \x01(\r\"\x0e\n\x0cStatsRequest\"\xf5\x01\n\x0bWorkerStats\x12\x0f\n\x07running\x18\x01 \x01(\r\x12\x0f\n\x07waiting\x18\x02 \x01(\r\x12\x10\n\x08payloads\x18\x03 \x01(\x04\x12\x15\n\rpayload_bytes\x18\x04 \x01(\x04\x12\x16\n\x0erequests_total\x18\x05 \x01(\x04\x12\x17\n\x0f\x63\x61ncelled_total\x18\x06 \x01(\x04\x12\x14\n\x0c\x66\x61iled_total\x18\x07 \x01(\x04\x12)\n\x05state\x18\x08 \x01(\x0e\x32\x1a.omni.v1alpha1.WorkerState\x12\x13\n\x0bsleep_level\x18\t \x01(\r\x12\x14\n\x0cis_profiling\x18\n \x01(\x08\"1\n\x0cSleepRequest\x12\r\n\x05level\x18\x01 \x01(\r\x12\x12\n\ntimeout_ms\x18\x02 \x01(\x04\"!\n\nSleepReply\x12\x13\n\x0b\x66reed_bytes\x18\x01 \x01(\x04\"\r\n\x0bWakeRequest\"\x0b\n\tWakeReply\"(\n\x13StartProfileRequest\x12\x11\n\tmax_steps\x18\x01 \x01(\r\"\"\n\x11StartProfileReply\x12\r\n\x05trace\x18\x01 \x01(\t\"\x14\n\x12StopProfileRequest\"0\n\x10StopProfileReply\x12\r\n\x05trace\x18\x01 \x01(\t\x12\r\n\x05steps\x18\x02 \x01(\r\"\x13\n\x11ResetCacheRequest\"\"\n\x0fResetCacheReply\x12\x0f\n\x07\x65ntries\x18\x01 \x01(\x04*\x91\x01\n\x0bWorkerState\x12\x1c\n\x18WORKER_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14WORKER_STATE_LOADING\x10\x01\x12\x16\n\x12WORKER_STATE_READY\x10\x02\x12\x19\n\x15WORKER_STATE_DRAINING\x10\x03\x12\x17\n\x13WORKER_STATE_ASLEEP\x10\x04*Y\n\nHandleKind\x12\x1b\n\x17HANDLE_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12HANDLE_KIND_OBJECT\x10\x01\x12\x16\n\x12HANDLE_KIND_STREAM\x10\x02\x32\xa8\x02\n\x0bStageWorker\x12\x45\n\x08\x44\x65scribe\x12\x1e.omni.v1alpha1.DescribeRequest\x1a\x19.omni.v1alpha1.WorkerInfo\x12\x46\n\x06\x41ttach\x12\x1c.omni.v1alpha1.FrontendBatch\x1a\x1a.omni.v1alpha1.WorkerBatch(\x01\x30\x01\x12\x43\n\x05\x46\x65tch\x12\x1b.omni.v1alpha1.FetchRequest\x1a\x1b.omni.v1alpha1.PayloadSlice0\x01\x12\x45\n\x07Release\x12\x1d.omni.v1alpha1.ReleaseRequest\x1a\x1b.omni.v1alpha1.ReleaseReply2\x84\x04\n\x07\x43ontrol\x12?\n\x05\x44rain\x12\x1b.omni.v1alpha1.DrainRequest\x1a\x19.omni.v1alpha1.DrainReply\x12@\n\x05Stats\x12\x1b.omni.v1alpha1.StatsRequest\x1a\x1a.omni.v1alpha1.WorkerStats\x12?\n\x05Sleep\x12\x1b.omni.v1alpha1.SleepRequest\x1a\x19.omni.v1alpha1.SleepReply\x12<\n\x04Wake\x12\x1a.omni.v1alpha1.WakeRequest\x1a\x18.omni.v1alpha1.WakeReply\x12T\n\x0cStartProfile\x12\".omni.v1alpha1.StartProfileRequest\x1a .omni.v1alpha1.StartProfileReply\x12Q\n\x0bStopProfile\x12!.omni.v1alpha1.StopProfileRequest\x1a\x1f.omni.v1alpha1.StopProfileReply\x12N\n\nResetCache\x12 .omni.v1alpha1.ResetCacheRequest\x1a\x1e.omni.v1alpha1.ResetCacheReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'omni_contract.wire.stage_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_WORKERSTATE']._serialized_start=2371
-  _globals['_WORKERSTATE']._serialized_end=2491
-  _globals['_HANDLEKIND']._serialized_start=2493
-  _globals['_HANDLEKIND']._serialized_end=2582
+  _globals['_WORKERSTATE']._serialized_start=2795
+  _globals['_WORKERSTATE']._serialized_end=2940
+  _globals['_HANDLEKIND']._serialized_start=2942
+  _globals['_HANDLEKIND']._serialized_end=3031
   _globals['_DESCRIBEREQUEST']._serialized_start=49
   _globals['_DESCRIBEREQUEST']._serialized_end=66
   _globals['_WORKERINFO']._serialized_start=69
@@ -68,27 +68,47 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FAILED']._serialized_start=1553
   _globals['_FAILED']._serialized_end=1626
   _globals['_LOAD']._serialized_start=1628
-  _globals['_LOAD']._serialized_end=1686
-  _globals['_HANDLE']._serialized_start=1689
-  _globals['_HANDLE']._serialized_end=1895
-  _globals['_FETCHREQUEST']._serialized_start=1897
-  _globals['_FETCHREQUEST']._serialized_end=1970
-  _globals['_PAYLOADSLICE']._serialized_start=1972
-  _globals['_PAYLOADSLICE']._serialized_end=2045
-  _globals['_RELEASEREQUEST']._serialized_start=2047
-  _globals['_RELEASEREQUEST']._serialized_end=2103
-  _globals['_RELEASEREPLY']._serialized_start=2105
-  _globals['_RELEASEREPLY']._serialized_end=2119
-  _globals['_DRAINREQUEST']._serialized_start=2121
-  _globals['_DRAINREQUEST']._serialized_end=2155
-  _globals['_DRAINREPLY']._serialized_start=2157
-  _globals['_DRAINREPLY']._serialized_end=2191
-  _globals['_STATSREQUEST']._serialized_start=2193
-  _globals['_STATSREQUEST']._serialized_end=2207
-  _globals['_WORKERSTATS']._serialized_start=2210
-  _globals['_WORKERSTATS']._serialized_end=2369
-  _globals['_STAGEWORKER']._serialized_start=2585
-  _globals['_STAGEWORKER']._serialized_end=2881
-  _globals['_CONTROL']._serialized_start=2884
-  _globals['_CONTROL']._serialized_end=3024
+  _globals['_LOAD']._serialized_end=1702
+  _globals['_HANDLE']._serialized_start=1705
+  _globals['_HANDLE']._serialized_end=1911
+  _globals['_FETCHREQUEST']._serialized_start=1913
+  _globals['_FETCHREQUEST']._serialized_end=1986
+  _globals['_PAYLOADSLICE']._serialized_start=1988
+  _globals['_PAYLOADSLICE']._serialized_end=2061
+  _globals['_RELEASEREQUEST']._serialized_start=2063
+  _globals['_RELEASEREQUEST']._serialized_end=2119
+  _globals['_RELEASEREPLY']._serialized_start=2121
+  _globals['_RELEASEREPLY']._serialized_end=2135
+  _globals['_DRAINREQUEST']._serialized_start=2137
+  _globals['_DRAINREQUEST']._serialized_end=2171
+  _globals['_DRAINREPLY']._serialized_start=2173
+  _globals['_DRAINREPLY']._serialized_end=2207
+  _globals['_STATSREQUEST']._serialized_start=2209
+  _globals['_STATSREQUEST']._serialized_end=2223
+  _globals['_WORKERSTATS']._serialized_start=2226
+  _globals['_WORKERSTATS']._serialized_end=2471
+  _globals['_SLEEPREQUEST']._serialized_start=2473
+  _globals['_SLEEPREQUEST']._serialized_end=2522
+  _globals['_SLEEPREPLY']._serialized_start=2524
+  _globals['_SLEEPREPLY']._serialized_end=2557
+  _globals['_WAKEREQUEST']._serialized_start=2559
+  _globals['_WAKEREQUEST']._serialized_end=2572
+  _globals['_WAKEREPLY']._serialized_start=2574
+  _globals['_WAKEREPLY']._serialized_end=2585
+  _globals['_STARTPROFILEREQUEST']._serialized_start=2587
+  _globals['_STARTPROFILEREQUEST']._serialized_end=2627
+  _globals['_STARTPROFILEREPLY']._serialized_start=2629
+  _globals['_STARTPROFILEREPLY']._serialized_end=2663
+  _globals['_STOPPROFILEREQUEST']._serialized_start=2665
+  _globals['_STOPPROFILEREQUEST']._serialized_end=2685
+  _globals['_STOPPROFILEREPLY']._serialized_start=2687
+  _globals['_STOPPROFILEREPLY']._serialized_end=2735
+  _globals['_RESETCACHEREQUEST']._serialized_start=2737
+  _globals['_RESETCACHEREQUEST']._serialized_end=2756
+  _globals['_RESETCACHEREPLY']._serialized_start=2758
+  _globals['_RESETCACHEREPLY']._serialized_end=2792
+  _globals['_STAGEWORKER']._serialized_start=3034
+  _globals['_STAGEWORKER']._serialized_end=3330
+  _globals['_CONTROL']._serialized_start=3333
+  _globals['_CONTROL']._serialized_end=3849
 # @@protoc_insertion_point(module_scope)

@@ -13,6 +13,7 @@ class WorkerState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     WORKER_STATE_LOADING: _ClassVar[WorkerState]
     WORKER_STATE_READY: _ClassVar[WorkerState]
     WORKER_STATE_DRAINING: _ClassVar[WorkerState]
+    WORKER_STATE_ASLEEP: _ClassVar[WorkerState]
 
 class HandleKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -23,6 +24,7 @@ WORKER_STATE_UNSPECIFIED: WorkerState
 WORKER_STATE_LOADING: WorkerState
 WORKER_STATE_READY: WorkerState
 WORKER_STATE_DRAINING: WorkerState
+WORKER_STATE_ASLEEP: WorkerState
 HANDLE_KIND_UNSPECIFIED: HandleKind
 HANDLE_KIND_OBJECT: HandleKind
 HANDLE_KIND_STREAM: HandleKind
@@ -194,14 +196,16 @@ class Failed(_message.Message):
     def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., retryable: _Optional[bool] = ..., param: _Optional[str] = ...) -> None: ...
 
 class Load(_message.Message):
-    __slots__ = ("running", "waiting", "draining")
+    __slots__ = ("running", "waiting", "draining", "asleep")
     RUNNING_FIELD_NUMBER: _ClassVar[int]
     WAITING_FIELD_NUMBER: _ClassVar[int]
     DRAINING_FIELD_NUMBER: _ClassVar[int]
+    ASLEEP_FIELD_NUMBER: _ClassVar[int]
     running: int
     waiting: int
     draining: bool
-    def __init__(self, running: _Optional[int] = ..., waiting: _Optional[int] = ..., draining: _Optional[bool] = ...) -> None: ...
+    asleep: bool
+    def __init__(self, running: _Optional[int] = ..., waiting: _Optional[int] = ..., draining: _Optional[bool] = ..., asleep: _Optional[bool] = ...) -> None: ...
 
 class Handle(_message.Message):
     __slots__ = ("key", "edge", "request_id", "connector", "owner", "boot_id", "size_bytes", "remaining_ms", "kind", "locator")
@@ -272,7 +276,7 @@ class StatsRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class WorkerStats(_message.Message):
-    __slots__ = ("running", "waiting", "payloads", "payload_bytes", "requests_total", "cancelled_total", "failed_total")
+    __slots__ = ("running", "waiting", "payloads", "payload_bytes", "requests_total", "cancelled_total", "failed_total", "state", "sleep_level", "is_profiling")
     RUNNING_FIELD_NUMBER: _ClassVar[int]
     WAITING_FIELD_NUMBER: _ClassVar[int]
     PAYLOADS_FIELD_NUMBER: _ClassVar[int]
@@ -280,6 +284,9 @@ class WorkerStats(_message.Message):
     REQUESTS_TOTAL_FIELD_NUMBER: _ClassVar[int]
     CANCELLED_TOTAL_FIELD_NUMBER: _ClassVar[int]
     FAILED_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    SLEEP_LEVEL_FIELD_NUMBER: _ClassVar[int]
+    IS_PROFILING_FIELD_NUMBER: _ClassVar[int]
     running: int
     waiting: int
     payloads: int
@@ -287,4 +294,63 @@ class WorkerStats(_message.Message):
     requests_total: int
     cancelled_total: int
     failed_total: int
-    def __init__(self, running: _Optional[int] = ..., waiting: _Optional[int] = ..., payloads: _Optional[int] = ..., payload_bytes: _Optional[int] = ..., requests_total: _Optional[int] = ..., cancelled_total: _Optional[int] = ..., failed_total: _Optional[int] = ...) -> None: ...
+    state: WorkerState
+    sleep_level: int
+    is_profiling: bool
+    def __init__(self, running: _Optional[int] = ..., waiting: _Optional[int] = ..., payloads: _Optional[int] = ..., payload_bytes: _Optional[int] = ..., requests_total: _Optional[int] = ..., cancelled_total: _Optional[int] = ..., failed_total: _Optional[int] = ..., state: _Optional[_Union[WorkerState, str]] = ..., sleep_level: _Optional[int] = ..., is_profiling: _Optional[bool] = ...) -> None: ...
+
+class SleepRequest(_message.Message):
+    __slots__ = ("level", "timeout_ms")
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    level: int
+    timeout_ms: int
+    def __init__(self, level: _Optional[int] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+
+class SleepReply(_message.Message):
+    __slots__ = ("freed_bytes",)
+    FREED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    freed_bytes: int
+    def __init__(self, freed_bytes: _Optional[int] = ...) -> None: ...
+
+class WakeRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class WakeReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StartProfileRequest(_message.Message):
+    __slots__ = ("max_steps",)
+    MAX_STEPS_FIELD_NUMBER: _ClassVar[int]
+    max_steps: int
+    def __init__(self, max_steps: _Optional[int] = ...) -> None: ...
+
+class StartProfileReply(_message.Message):
+    __slots__ = ("trace",)
+    TRACE_FIELD_NUMBER: _ClassVar[int]
+    trace: str
+    def __init__(self, trace: _Optional[str] = ...) -> None: ...
+
+class StopProfileRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StopProfileReply(_message.Message):
+    __slots__ = ("trace", "steps")
+    TRACE_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    trace: str
+    steps: int
+    def __init__(self, trace: _Optional[str] = ..., steps: _Optional[int] = ...) -> None: ...
+
+class ResetCacheRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ResetCacheReply(_message.Message):
+    __slots__ = ("entries",)
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    entries: int
+    def __init__(self, entries: _Optional[int] = ...) -> None: ...

@@ -235,7 +235,8 @@ class StageWorker:
 
 
 class ControlStub:
-    """Administrative calls on one replica.
+    """Administrative calls on one replica. A refusal is the call's status, with one sentence: FAILED_PRECONDITION in the
+    wrong state, UNIMPLEMENTED if the engine cannot do that, INVALID_ARGUMENT, or INTERNAL if it was tried and failed.
     """
 
     def __init__(self, channel):
@@ -254,10 +255,36 @@ class ControlStub:
                 request_serializer=omni__contract_dot_wire_dot_stage__pb2.StatsRequest.SerializeToString,
                 response_deserializer=omni__contract_dot_wire_dot_stage__pb2.WorkerStats.FromString,
                 _registered_method=True)
+        self.Sleep = channel.unary_unary(
+                '/omni.v1alpha1.Control/Sleep',
+                request_serializer=omni__contract_dot_wire_dot_stage__pb2.SleepRequest.SerializeToString,
+                response_deserializer=omni__contract_dot_wire_dot_stage__pb2.SleepReply.FromString,
+                _registered_method=True)
+        self.Wake = channel.unary_unary(
+                '/omni.v1alpha1.Control/Wake',
+                request_serializer=omni__contract_dot_wire_dot_stage__pb2.WakeRequest.SerializeToString,
+                response_deserializer=omni__contract_dot_wire_dot_stage__pb2.WakeReply.FromString,
+                _registered_method=True)
+        self.StartProfile = channel.unary_unary(
+                '/omni.v1alpha1.Control/StartProfile',
+                request_serializer=omni__contract_dot_wire_dot_stage__pb2.StartProfileRequest.SerializeToString,
+                response_deserializer=omni__contract_dot_wire_dot_stage__pb2.StartProfileReply.FromString,
+                _registered_method=True)
+        self.StopProfile = channel.unary_unary(
+                '/omni.v1alpha1.Control/StopProfile',
+                request_serializer=omni__contract_dot_wire_dot_stage__pb2.StopProfileRequest.SerializeToString,
+                response_deserializer=omni__contract_dot_wire_dot_stage__pb2.StopProfileReply.FromString,
+                _registered_method=True)
+        self.ResetCache = channel.unary_unary(
+                '/omni.v1alpha1.Control/ResetCache',
+                request_serializer=omni__contract_dot_wire_dot_stage__pb2.ResetCacheRequest.SerializeToString,
+                response_deserializer=omni__contract_dot_wire_dot_stage__pb2.ResetCacheReply.FromString,
+                _registered_method=True)
 
 
 class ControlServicer:
-    """Administrative calls on one replica.
+    """Administrative calls on one replica. A refusal is the call's status, with one sentence: FAILED_PRECONDITION in the
+    wrong state, UNIMPLEMENTED if the engine cannot do that, INVALID_ARGUMENT, or INTERNAL if it was tried and failed.
     """
 
     def Drain(self, request, context):
@@ -269,6 +296,41 @@ class ControlServicer:
 
     def Stats(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Sleep(self, request, context):
+        """Stop taking work, finish what runs, then give the device's memory back. Goes on as before if it stays busy.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Wake(self, request, context):
+        """Take the memory again; answered once work is taken.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StartProfile(self, request, context):
+        """Record the next steps; the trace is written after the last of them, or by StopProfile.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StopProfile(self, request, context):
+        """The newest profile, complete, whether it is stopped by this or has ended by itself.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResetCache(self, request, context):
+        """Forget the results kept for later requests.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -286,6 +348,31 @@ def add_ControlServicer_to_server(servicer, server):
                     request_deserializer=omni__contract_dot_wire_dot_stage__pb2.StatsRequest.FromString,
                     response_serializer=omni__contract_dot_wire_dot_stage__pb2.WorkerStats.SerializeToString,
             ),
+            'Sleep': grpc.unary_unary_rpc_method_handler(
+                    servicer.Sleep,
+                    request_deserializer=omni__contract_dot_wire_dot_stage__pb2.SleepRequest.FromString,
+                    response_serializer=omni__contract_dot_wire_dot_stage__pb2.SleepReply.SerializeToString,
+            ),
+            'Wake': grpc.unary_unary_rpc_method_handler(
+                    servicer.Wake,
+                    request_deserializer=omni__contract_dot_wire_dot_stage__pb2.WakeRequest.FromString,
+                    response_serializer=omni__contract_dot_wire_dot_stage__pb2.WakeReply.SerializeToString,
+            ),
+            'StartProfile': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartProfile,
+                    request_deserializer=omni__contract_dot_wire_dot_stage__pb2.StartProfileRequest.FromString,
+                    response_serializer=omni__contract_dot_wire_dot_stage__pb2.StartProfileReply.SerializeToString,
+            ),
+            'StopProfile': grpc.unary_unary_rpc_method_handler(
+                    servicer.StopProfile,
+                    request_deserializer=omni__contract_dot_wire_dot_stage__pb2.StopProfileRequest.FromString,
+                    response_serializer=omni__contract_dot_wire_dot_stage__pb2.StopProfileReply.SerializeToString,
+            ),
+            'ResetCache': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResetCache,
+                    request_deserializer=omni__contract_dot_wire_dot_stage__pb2.ResetCacheRequest.FromString,
+                    response_serializer=omni__contract_dot_wire_dot_stage__pb2.ResetCacheReply.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'omni.v1alpha1.Control', rpc_method_handlers)
@@ -295,7 +382,8 @@ def add_ControlServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Control:
-    """Administrative calls on one replica.
+    """Administrative calls on one replica. A refusal is the call's status, with one sentence: FAILED_PRECONDITION in the
+    wrong state, UNIMPLEMENTED if the engine cannot do that, INVALID_ARGUMENT, or INTERNAL if it was tried and failed.
     """
 
     @staticmethod
@@ -342,6 +430,141 @@ class Control:
             '/omni.v1alpha1.Control/Stats',
             omni__contract_dot_wire_dot_stage__pb2.StatsRequest.SerializeToString,
             omni__contract_dot_wire_dot_stage__pb2.WorkerStats.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Sleep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/omni.v1alpha1.Control/Sleep',
+            omni__contract_dot_wire_dot_stage__pb2.SleepRequest.SerializeToString,
+            omni__contract_dot_wire_dot_stage__pb2.SleepReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Wake(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/omni.v1alpha1.Control/Wake',
+            omni__contract_dot_wire_dot_stage__pb2.WakeRequest.SerializeToString,
+            omni__contract_dot_wire_dot_stage__pb2.WakeReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StartProfile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/omni.v1alpha1.Control/StartProfile',
+            omni__contract_dot_wire_dot_stage__pb2.StartProfileRequest.SerializeToString,
+            omni__contract_dot_wire_dot_stage__pb2.StartProfileReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StopProfile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/omni.v1alpha1.Control/StopProfile',
+            omni__contract_dot_wire_dot_stage__pb2.StopProfileRequest.SerializeToString,
+            omni__contract_dot_wire_dot_stage__pb2.StopProfileReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResetCache(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/omni.v1alpha1.Control/ResetCache',
+            omni__contract_dot_wire_dot_stage__pb2.ResetCacheRequest.SerializeToString,
+            omni__contract_dot_wire_dot_stage__pb2.ResetCacheReply.FromString,
             options,
             channel_credentials,
             insecure,

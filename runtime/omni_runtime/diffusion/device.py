@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import torch
 
 from omni_contract.accelerators import Vendor
+from omni_runtime.engines.protocol import UnusableEngineError
 
 DEVICE_TYPES: Mapping[Vendor, str] = {
     Vendor.CPU: "cpu",
@@ -16,7 +17,7 @@ DEVICE_TYPES: Mapping[Vendor, str] = {
 }
 
 
-class DeviceMissingError(RuntimeError):
+class DeviceMissingError(UnusableEngineError):
     def __init__(self, vendor: Vendor, device_type: str) -> None:
         super().__init__(
             f'the stage is to run on vendor "{vendor}", but torch {torch.__version__} sees no "{device_type}" device; '

@@ -9,6 +9,7 @@ from omni_contract.wire.stage_file import StageFile
 from omni_runtime.diffusion.device import torch_device
 from omni_runtime.diffusion.engine import DiffusionEngine, DiffusionSettings
 from omni_runtime.diffusion.loading import LoadPlan
+from omni_runtime.engines.protocol import UnusableEngineError
 from omni_runtime.families.registry import diffusion_family
 
 
@@ -17,7 +18,7 @@ def create(stage_file: StageFile) -> DiffusionEngine:
     if not isinstance(block, DiffusionBlock):
         raise TypeError(f'stage "{stage_file.stage}" has a {type(block).__name__} block, not a diffusion one')
     if stage_file.family is None:
-        raise ValueError(f'stage "{stage_file.stage}" has a diffusion engine, so the model needs a family')
+        raise UnusableEngineError("a diffusion engine needs the model's family")
     plan = LoadPlan(
         folder=Path(stage_file.model_path),
         device=torch_device(stage_file.vendor),

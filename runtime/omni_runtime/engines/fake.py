@@ -4,6 +4,7 @@ Each request takes `steps` steps of `delay_seconds` each, which take turns with 
 carry a `trail`: the stages that the request visited.
 Behaviors: `echo` and `delay` answer; `stall` never ends its first step; `crash` dies as its `crash_at`-th step begins
 (counted over all requests from 1; 0 = while loading); `leak` keeps a file descriptor and memory for each step.
+It sleeps, though it has no weights to give back; in place of a cache it counts the requests that it has answered.
 """
 
 import asyncio
@@ -11,6 +12,8 @@ import hashlib
 import os
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 from omni_contract.api.v1alpha1.engines import FakeEngine as FakeSettings
 from omni_contract.wire.errors import ErrorCode, OmniError
@@ -19,13 +22,16 @@ from omni_contract.wire.payload import Array, Payload, Value
 from omni_contract.wire.stage_file import StageFile
 from omni_runtime.engines.protocol import (
     EngineDiedError,
+    Profile,
     ReportLoading,
+    SleepLevel,
     StageEvent,
     StageOutput,
     StageProgress,
     StageRequest,
     StageUsage,
 )
+from omni_runtime.engines.recording import Recording
 
 LEAK_BYTES = 2**20
 DEFAULT_IMAGE_SIDE = 64
@@ -47,6 +53,9 @@ class FakeEngine:
         self._last_turn = time.monotonic()
         self._leaked: list[int] = []
         self._device = asyncio.Lock()
+        self._sleep_level = 0
+        self._answered = 0
+        self._recording: Recording | None = None
 
     async def load(self, report: ReportLoading) -> None:
         report("loading nothing 1/1")
@@ -54,15 +63,18 @@ class FakeEngine:
             raise RuntimeError("the fake engine is told to crash while it loads")
 
     async def run(self, request: StageRequest) -> AsyncIterator[StageEvent]:
+        assert not self._sleep_level, "the worker hands no request to an engine that sleeps"
         self._running += 1
         try:
             steps = self._steps(request)
             for step in range(steps):
-                await self._step()
+                with self._recorded(f"{request.request_id} step {step + 1}"):
+                    await self._step()
                 if steps > 1:
                     yield StageProgress(step + 1, steps)
             for edge in request.outputs:
                 yield StageOutput(edge, self._output(request, edge))
+            self._answered += 1
             yield StageUsage(steps=steps)
         finally:
             self._running -= 1
@@ -70,10 +82,38 @@ class FakeEngine:
     def heartbeat_age_s(self) -> float:
         return time.monotonic() - self._last_turn if self._running else 0.0
 
+    async def sleep(self, level: SleepLevel) -> int:
+        assert not self._running, "the worker lets an engine sleep only when nothing runs"
+        self._sleep_level = level
+        return 0
+
+    async def wake(self, report: ReportLoading) -> None:
+        report("loading nothing 1/1")
+        self._sleep_level = 0
+
+    @property
+    def is_profiling(self) -> bool:
+        return self._recording is not None and not self._recording.is_written
+
+    async def start_profile(self, trace: Path, max_steps: int) -> None:
+        self._recording = Recording(trace, max_steps)
+
+    async def stop_profile(self) -> Profile | None:
+        recording, self._recording = self._recording, None
+        return None if recording is None else recording.finished()
+
+    async def reset_cache(self) -> int:
+        answered, self._answered = self._answered, 0
+        return answered
+
     async def close(self) -> None:
+        await self.stop_profile()
         for descriptor in self._leaked:
             os.close(descriptor)
         self._leaked.clear()
+
+    def _recorded(self, step: str) -> AbstractContextManager[None]:
+        return nullcontext() if self._recording is None else self._recording.step(step)
 
     async def _step(self) -> None:
         self._last_turn = time.monotonic()

@@ -2,7 +2,8 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from omni_contract.wire.payload import Payload, Value
 from omni_contract.wire.stage_file import StageFile
@@ -55,6 +56,10 @@ class EngineDiedError(Exception):
     """The engine can serve nothing any more; the worker process ends, so that it is started anew."""
 
 
+class UnusableEngineError(RuntimeError):
+    """The stage file asks for what is not here, such as a device; raised as the engine is made."""
+
+
 class Engine(Protocol):
     """A stage's model.
 
@@ -76,6 +81,61 @@ class Engine(Protocol):
 
     async def close(self) -> None:
         """Release the model; running requests have ended before."""
+        ...
+
+
+SleepLevel: TypeAlias = Literal[1, 2]
+"""1 keeps the weights in host memory, so that waking is quick; 2 drops them, so that waking loads them again."""
+
+
+@runtime_checkable
+class Sleeps(Protocol):
+    """An engine that can give its memory back and take it again. No request runs meanwhile; the worker sees to that."""
+
+    async def sleep(self, level: SleepLevel) -> int:
+        """Give the device's memory back; the bytes of weights that left it. If it raises, the engine is as before."""
+        ...
+
+    async def wake(self, report: ReportLoading) -> None:
+        """As `load`. If it raises, the engine is still asleep, and may be woken again."""
+        ...
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A Chrome trace, complete once this is handed out, and the number of steps in it."""
+
+    trace: Path
+    steps: int
+
+
+@runtime_checkable
+class Profiles(Protocol):
+    """An engine that records what its steps do."""
+
+    @property
+    def is_profiling(self) -> bool:
+        """True while steps are recorded."""
+        ...
+
+    async def start_profile(self, trace: Path, max_steps: int) -> None:
+        """Record the next steps, of whichever requests, and write the trace after the last of them."""
+        ...
+
+    async def stop_profile(self) -> Profile | None:
+        """Write what was recorded so far; the profile, once, even if it has ended by itself. None if there is none.
+
+        Raises OSError if the trace could not be written.
+        """
+        ...
+
+
+@runtime_checkable
+class ResetsCache(Protocol):
+    """An engine that keeps results for later requests."""
+
+    async def reset_cache(self) -> int:
+        """Forget them; how many there were. Requests that run go on."""
         ...
 
 

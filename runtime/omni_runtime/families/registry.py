@@ -1,5 +1,6 @@
 """The model families by name. Adding one adds a folder and a line here; it is imported when it is first asked for."""
 
+from omni_runtime.engines.protocol import UnusableEngineError
 from omni_runtime.families.protocol import DiffusionFamily, Family
 from omni_runtime.plugins import Plugin, Registry
 
@@ -7,7 +8,7 @@ FAMILIES: Registry[type[Family]] = Registry("family")
 FAMILIES.register("qwen-image", Plugin("omni_runtime.families.qwen_image.family", "QwenImage"))
 
 
-class NoDiffusionPartError(LookupError):
+class NoDiffusionPartError(UnusableEngineError):
     """The family has no stage that a diffusion engine could run."""
 
 

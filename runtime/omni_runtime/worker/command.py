@@ -3,15 +3,17 @@
 import argparse
 import logging
 import os
+from pathlib import Path
 
 import uvloop
 from pydantic import ValidationError
 
 from omni_contract.cli.command import Command
+from omni_contract.wire.exit_codes import ExitCode
 from omni_contract.wire.logs import configure_logging
 from omni_contract.wire.stage_file import StageFile
-from omni_runtime.plugins import MissingExtraError
-from omni_runtime.worker.process import ExitCode, ListenError, die_with_parent, run_worker
+from omni_runtime.worker.errors import MisconfiguredError, WorkerError, one_line
+from omni_runtime.worker.process import die_with_parent, run_worker
 from omni_runtime.worker.settings import add_arguments, settings_from
 
 logger = logging.getLogger(__name__)
@@ -23,19 +25,20 @@ def run(arguments: argparse.Namespace) -> int:
     settings = settings_from(arguments, os.environ)
     configure_logging(settings.log_json, replica=settings.replica)
     try:
-        file = StageFile.model_validate_json(settings.stage_file.read_bytes())
-    except (OSError, ValidationError) as error:
-        logger.error("stage file %s cannot be used: %s", settings.stage_file, error)
-        return ExitCode.LOAD_FAILED
-    configure_logging(settings.log_json, replica=settings.replica, stage=file.stage)
+        file = _read(settings.stage_file)
+        configure_logging(settings.log_json, replica=settings.replica, stage=file.stage)
+        uvloop.run(run_worker(settings, file))
+    except WorkerError as error:
+        logger.error("%s", error)
+        return error.exit_code
+    return ExitCode.OK
+
+
+def _read(path: Path) -> StageFile:
     try:
-        return uvloop.run(run_worker(settings, file))
-    except MissingExtraError as error:
-        logger.error("%s", error)
-        return ExitCode.LOAD_FAILED
-    except ListenError as error:
-        logger.error("%s", error)
-        return ExitCode.LISTEN_FAILED
+        return StageFile.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise MisconfiguredError(f"stage file {path} cannot be used: {one_line(str(error))}") from error
 
 
 command = Command(name="worker", help="run one stage of a model", configure=add_arguments, run=run)

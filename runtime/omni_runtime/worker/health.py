@@ -8,7 +8,8 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthServicer
 
 from omni_contract.wire.names import HEALTH_LIVE, HEALTH_READY, HEALTH_STARTUP
-from omni_runtime.worker.stage import Stage, State
+from omni_runtime.worker.stage import Stage
+from omni_runtime.worker.states import State
 
 SERVICES = ("", HEALTH_STARTUP, HEALTH_LIVE, HEALTH_READY)
 

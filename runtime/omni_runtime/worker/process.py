@@ -9,7 +9,6 @@ import secrets
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from enum import IntEnum
 
 import grpc
 from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
@@ -21,28 +20,31 @@ from omni_contract.wire.stage_pb2_grpc import add_ControlServicer_to_server, add
 from omni_runtime.connectors.channels import SERVER_OPTIONS
 from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.connectors.store import PayloadStore
+from omni_runtime.engines.protocol import Engine, UnusableEngineError
 from omni_runtime.engines.registry import create_engine
+from omni_runtime.plugins import MissingExtraError, UnknownPluginError
+from omni_runtime.worker.admin import serving_admin
+from omni_runtime.worker.control import Control
+from omni_runtime.worker.control_service import ControlService
+from omni_runtime.worker.errors import (
+    DrainTimedOutError,
+    EngineEndedError,
+    ListenError,
+    LoadError,
+    MisconfiguredError,
+    StartupTimedOutError,
+)
 from omni_runtime.worker.health import WorkerHealth
-from omni_runtime.worker.service import ControlService, StageWorkerService
+from omni_runtime.worker.service import StageWorkerService
 from omni_runtime.worker.settings import WorkerSettings
-from omni_runtime.worker.stage import Stage, State
+from omni_runtime.worker.stage import Stage
+from omni_runtime.worker.states import Event
 
 logger = logging.getLogger(__name__)
 
 FLUSH_S = 2.0
 """How long frontends may take to read the last messages."""
 PR_SET_PDEATHSIG = 1
-
-
-class ExitCode(IntEnum):
-    OK = 0
-    LOAD_FAILED = 3
-    ENGINE_DIED = 4
-    LISTEN_FAILED = 5
-
-
-class ListenError(Exception):
-    """An address cannot be served; the message names it."""
 
 
 def die_with_parent() -> None:
@@ -56,27 +58,39 @@ def die_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def run_worker(settings: WorkerSettings, file: StageFile) -> ExitCode:
+async def run_worker(settings: WorkerSettings, file: StageFile) -> None:
+    """Returns after SIGTERM, when everything is finished; raises WorkerError if it ends otherwise."""
     boot_id = secrets.token_hex(8)
     store = PayloadStore(settings.payload_limit_bytes)
     connectors = ConnectorSet(settings.advertise, boot_id, store, file.connectors)
-    stage = Stage(file, create_engine(file), connectors)
+    stage = Stage(file, _engine(file), connectors)
     service = StageWorkerService(stage, store, boot_id, settings.replica, settings.locality)
     stage.metrics.gauge(names.WORKER_FRONTENDS, "Frontends attached.", lambda: service.frontends)
+    control = Control(stage, settings.replica, settings.profile_dir)
     await connectors.open()
-    async with _listening(stage, service, settings):
+    async with _listening(stage, service, control, settings), serving_admin(control, settings.admin):
         try:
-            return await _live(stage, service)
+            await _live(stage, service)
         finally:
+            await control.close()
             await connectors.close()
 
 
+def _engine(file: StageFile) -> Engine:
+    try:
+        return create_engine(file)
+    except (MissingExtraError, UnknownPluginError, UnusableEngineError) as error:
+        raise MisconfiguredError(f'stage "{file.stage}" cannot start: {error}') from error
+
+
 @asynccontextmanager
-async def _listening(stage: Stage, service: StageWorkerService, settings: WorkerSettings) -> AsyncIterator[None]:
+async def _listening(
+    stage: Stage, service: StageWorkerService, control: Control, settings: WorkerSettings
+) -> AsyncIterator[None]:
     """The gRPC server answers probes and Describe from here on, before the engine has loaded."""
     server = grpc.aio.server(options=SERVER_OPTIONS)
     add_StageWorkerServicer_to_server(service, server)
-    add_ControlServicer_to_server(ControlService(stage), server)
+    add_ControlServicer_to_server(ControlService(control), server)
     add_HealthServicer_to_server(WorkerHealth(stage, settings.liveness_timeout_s), server)
     _bind(server, stage, settings)
     await server.start()
@@ -99,24 +113,24 @@ def _bind(server: grpc.aio.Server, stage: Stage, settings: WorkerSettings) -> No
             raise ListenError(f"cannot serve metrics on port {settings.metrics_port}: {error.strerror}") from error
 
 
-async def _live(stage: Stage, service: StageWorkerService) -> ExitCode:
-    """Loads, then serves until SIGTERM (drains, exits 0) or until the engine dies."""
+async def _live(stage: Stage, service: StageWorkerService) -> None:
+    """Loads, then serves until SIGTERM, and drains; raises WorkerError if it cannot load or the engine dies."""
     terminated = _terminated()
     loading = asyncio.create_task(_load(stage))
     await asyncio.wait((loading, terminated), return_when=asyncio.FIRST_COMPLETED)
     if terminated.done():
         loading.cancel()
-        return ExitCode.OK
-    if not _has_loaded(stage, loading):
-        return ExitCode.LOAD_FAILED
+        return
+    if (error := loading.exception()) is not None:
+        logger.debug("why it cannot load", exc_info=error)
+        raise LoadError(stage.file.stage, error)
     try:
         await asyncio.wait((terminated, stage.died), return_when=asyncio.FIRST_COMPLETED)
         if stage.died.done():
-            logger.error('the engine of stage "%s" died: %s', stage.file.stage, stage.died.result())
-            return ExitCode.ENGINE_DIED
-        await _drain(stage, service)
-        return ExitCode.OK
+            raise EngineEndedError(f'the engine of stage "{stage.file.stage}" died: {stage.died.result()}')
+        await _drain(stage)
     finally:
+        service.close_sessions()
         await stage.engine.close()
 
 
@@ -126,40 +140,26 @@ async def _load(stage: Stage) -> None:
             await stage.engine.load(lambda line: logger.info("%s", line))
     except TimeoutError as error:
         if deadline.expired():
-            raise TimeoutError(f"not done within {stage.file.startup_timeout_s} s") from error
+            raise StartupTimedOutError(f"not done within {stage.file.startup_timeout_s} s") from error
         raise
     # What loading made lives as long as the process: the collector need not look through it during requests.
     gc.collect()
     gc.freeze()
-    stage.become(State.READY)
+    stage.see(Event.LOADED)
     logger.info("ready")
 
 
-def _has_loaded(stage: Stage, loading: asyncio.Task[None]) -> bool:
-    """False, with one sentence in the log, whatever it was that the engine or one of its libraries raised."""
-    error = loading.exception()
-    if error is not None:
-        logger.error('stage "%s" cannot load: %s: %s', stage.file.stage, type(error).__name__, error)
-        logger.debug("the cause", exc_info=error)
-    return error is None
-
-
-async def _drain(stage: Stage, service: StageWorkerService) -> None:
+async def _drain(stage: Stage) -> None:
     """Takes nothing new, finishes what runs, and leaves when no payload of its own is still wanted."""
-    stage.become(State.DRAINING)
+    stage.see(Event.DRAIN)
     logger.info("draining: %d running, %d waiting", stage.capacity.running, stage.capacity.waiting)
     try:
         async with asyncio.timeout(stage.file.drain_timeout_s):
             await stage.wait_unneeded()
     except TimeoutError:
-        census = stage.connectors.census()
-        logger.warning(
-            "drain deadline of %d s passed: %d requests and %d payloads are given up",
-            stage.file.drain_timeout_s,
-            stage.capacity.running + stage.capacity.waiting,
-            census.payloads,
-        )
-    service.close_sessions()
+        left, payloads = stage.capacity.running + stage.capacity.waiting, stage.connectors.census().payloads
+        text = f"drain deadline of {stage.file.drain_timeout_s} s passed: {left} requests and {payloads} payloads"
+        raise DrainTimedOutError(f"{text} are given up") from None
 
 
 def _terminated() -> asyncio.Future[None]:

@@ -1,35 +1,21 @@
-"""The worker's gRPC services: StageWorker (Describe, Attach, Fetch, Release) and Control (Drain, Stats)."""
+"""The worker's `StageWorker` service: Describe, Attach, Fetch, Release."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable
 
 import grpc
 
 from omni_contract.wire.stage_file import EdgeEnd
 from omni_contract.wire.stage_pb2 import (
-    WORKER_STATE_DRAINING,
-    WORKER_STATE_LOADING,
-    WORKER_STATE_READY,
     DescribeRequest,
-    DrainReply,
-    DrainRequest,
     EdgeContract,
     FrontendBatch,
-    StatsRequest,
     WorkerInfo,
-    WorkerStats,
 )
-from omni_contract.wire.stage_pb2_grpc import ControlServicer
 from omni_runtime.connectors.serving import PayloadServicer
 from omni_runtime.connectors.store import PayloadStore
+from omni_runtime.worker.control_service import WIRE_STATES
 from omni_runtime.worker.session import FrontendSession
-from omni_runtime.worker.stage import Stage, State
-
-WIRE_STATES = {
-    State.LOADING: WORKER_STATE_LOADING,
-    State.READY: WORKER_STATE_READY,
-    State.DRAINING: WORKER_STATE_DRAINING,
-}
+from omni_runtime.worker.stage import Stage
 
 
 class StageWorkerService(PayloadServicer):
@@ -74,33 +60,6 @@ class StageWorkerService(PayloadServicer):
         """Each stream ends once its last messages are sent."""
         for session in self._sessions:
             session.close()
-
-
-class ControlService(ControlServicer):
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-
-    async def Drain(self, request: DrainRequest, context: grpc.aio.ServicerContext) -> DrainReply:
-        self._stage.become(State.DRAINING)
-        try:
-            async with asyncio.timeout(request.timeout_ms / 1000):
-                await self._stage.wait_unneeded()
-        except TimeoutError:
-            pass
-        return DrainReply(left_running=self._stage.capacity.running + self._stage.capacity.waiting)
-
-    async def Stats(self, request: StatsRequest, context: grpc.aio.ServicerContext) -> WorkerStats:
-        census = self._stage.connectors.census()
-        outcomes = self._stage.metrics.outcomes()
-        return WorkerStats(
-            running=self._stage.capacity.running,
-            waiting=self._stage.capacity.waiting,
-            payloads=census.payloads,
-            payload_bytes=census.size_bytes,
-            requests_total=sum(outcomes.values()),
-            cancelled_total=outcomes.get("cancelled", 0),
-            failed_total=sum(outcomes.values()) - outcomes.get("cancelled", 0) - outcomes.get("finished", 0),
-        )
 
 
 def _contracts(ends: Iterable[EdgeEnd]) -> list[EdgeContract]:

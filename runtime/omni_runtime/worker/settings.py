@@ -10,11 +10,23 @@ from omni_contract.wire.names import STAGE_FILE_PATH, STAGE_PORT
 
 DEFAULT_PAYLOAD_LIMIT_BYTES = 4 * 2**30
 DEFAULT_LIVENESS_TIMEOUT_S = 120.0
+DEFAULT_ADMIN_HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class AdminAddress:
+    """Whoever reaches it may let the worker sleep or drain: only this host, unless somebody says otherwise."""
+
+    host: str
+    port: int
 
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """`advertise` is the address that goes into handles; `locality` is equal for workers that share memory."""
+    """`advertise` is the address that goes into handles; `locality` is equal for workers that share memory.
+
+    Without `admin` nothing is served there; without `profile_dir` profiles are refused.
+    """
 
     stage_file: Path
     listen: str
@@ -26,6 +38,8 @@ class WorkerSettings:
     die_with_parent: bool = False
     payload_limit_bytes: int = DEFAULT_PAYLOAD_LIMIT_BYTES
     liveness_timeout_s: float = DEFAULT_LIVENESS_TIMEOUT_S
+    admin: AdminAddress | None = None
+    profile_dir: Path | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--advertise", help="address that other workers dial; default: the pod's, else --listen")
     parser.add_argument("--replica", help="name of this replica; default: the pod's, else the host's")
     parser.add_argument("--metrics-port", type=int, help="serve Prometheus metrics over HTTP on this port")
+    parser.add_argument("--admin-port", type=int, help="serve the control calls over HTTP on this port")
+    parser.add_argument(
+        "--admin-host", default=DEFAULT_ADMIN_HOST, help="address of the admin port (default: %(default)s)"
+    )
+    parser.add_argument("--profile-dir", type=Path, help="folder for traces; without it, profiles are refused")
     parser.add_argument("--log-json", action="store_true", help="write log lines as JSON")
     parser.add_argument("--die-with-parent", action="store_true", help="be killed when the parent process ends")
     parser.add_argument(
@@ -64,6 +83,8 @@ def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str])
         die_with_parent=arguments.die_with_parent,
         payload_limit_bytes=arguments.payload_limit_bytes,
         liveness_timeout_s=arguments.liveness_timeout,
+        admin=None if arguments.admin_port is None else AdminAddress(arguments.admin_host, arguments.admin_port),
+        profile_dir=arguments.profile_dir,
     )
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from enum import StrEnum
 
 from omni_contract.wire import names
 from omni_contract.wire.errors import ErrorCode, OmniError
@@ -13,17 +12,12 @@ from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.engines.protocol import Engine, EngineDiedError
 from omni_runtime.worker.capacity import Capacity
 from omni_runtime.worker.metrics import WorkerMetrics
+from omni_runtime.worker.states import SLEEPING, Event, State, next_state
 
 logger = logging.getLogger(__name__)
 
 LOAD_INTERVAL_S = 0.05
 """A changed load reaches frontends that have no messages of their own within this time."""
-
-
-class State(StrEnum):
-    LOADING = "loading"
-    READY = "ready"
-    DRAINING = "draining"
 
 
 class Stage:
@@ -52,6 +46,9 @@ class Stage:
     def unlisten(self, listener: Callable[[], None]) -> None:
         self._listeners.discard(listener)
 
+    def see(self, event: Event) -> None:
+        self.become(next_state(self.state, event))
+
     def become(self, state: State) -> None:
         self.state = state
         self._tell()
@@ -69,7 +66,8 @@ class Stage:
         return Load(
             running=self.capacity.running,
             waiting=self.capacity.waiting,
-            draining=self.state is State.DRAINING,
+            draining=self.state is State.DRAINING or self.state in SLEEPING,
+            asleep=self.state in SLEEPING,
         )
 
     async def wait_unneeded(self) -> None:

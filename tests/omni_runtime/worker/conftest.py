@@ -9,7 +9,8 @@ from omni_contract.wire.stage_file import StageFile
 from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.connectors.store import PayloadStore
 from omni_runtime.engines.protocol import Engine
-from omni_runtime.worker.stage import Stage, State
+from omni_runtime.worker.stage import Stage
+from omni_runtime.worker.states import State
 from tests.omni_runtime.worker.stage_files import stage_file
 
 LIMIT_BYTES = 8 * 2**20

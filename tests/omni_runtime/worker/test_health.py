@@ -7,7 +7,8 @@ import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from omni_runtime.worker.health import WorkerHealth
-from omni_runtime.worker.stage import Stage, State
+from omni_runtime.worker.stage import Stage
+from omni_runtime.worker.states import State
 from tests.omni_runtime.worker.engines import GatedEngine
 
 SERVING, NOT_SERVING = HealthCheckResponse.SERVING, HealthCheckResponse.NOT_SERVING

@@ -8,7 +8,7 @@ from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.codec import decode
 from omni_contract.wire.stage_file import StageFile
 from omni_runtime.worker.session import FrontendSession
-from omni_runtime.worker.stage import State
+from omni_runtime.worker.states import State
 from tests.omni_runtime.worker.engines import GatedEngine
 from tests.omni_runtime.worker.frontend import cancel, discard, serving, settled, start
 from tests.omni_runtime.worker.stage_files import edge, stage_file

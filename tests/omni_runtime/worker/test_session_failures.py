@@ -6,7 +6,7 @@ from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_runtime.engines.protocol import EngineDiedError, StageRequest
 from omni_runtime.worker.session import FrontendSession
-from omni_runtime.worker.stage import State
+from omni_runtime.worker.states import State
 from tests.omni_runtime.worker.engines import GatedEngine, RaisingEngine
 from tests.omni_runtime.worker.frontend import serving, start
 from tests.omni_runtime.worker.stages import LARGE, MakeStage, fake, is_idle
