@@ -10,14 +10,14 @@ from pydantic import BaseModel
 
 from omni_runtime.frontend.metrics import FrontendMetrics
 from omni_runtime.frontend.version import VERSION
-from omni_runtime.orchestrator import Orchestrator
+from omni_runtime.orchestrator import Orchestrator, StageStatus
 
 
 class Health(BaseModel):
     """`outputs` says for each modality whether it can be served now."""
 
     status: Literal["ok", "unavailable"]
-    stages: dict[str, Literal["live", "missing"]]
+    stages: dict[str, Literal["live", "asleep", "missing"]]
     outputs: dict[str, bool]
 
 
@@ -61,7 +61,13 @@ def router(orchestrator: Orchestrator, metrics: FrontendMetrics) -> APIRouter:
 def _health(orchestrator: Orchestrator, is_good: bool) -> JSONResponse:
     health = Health(
         status="ok" if is_good else "unavailable",
-        stages={stage.name: "live" if stage.is_live else "missing" for stage in orchestrator.stages()},
+        stages={stage.name: _word(stage) for stage in orchestrator.stages()},
         outputs=orchestrator.servable(),
     )
     return JSONResponse(health.model_dump(), 200 if is_good else 503)
+
+
+def _word(stage: StageStatus) -> Literal["live", "asleep", "missing"]:
+    if stage.is_live:
+        return "live"
+    return "asleep" if stage.is_asleep else "missing"

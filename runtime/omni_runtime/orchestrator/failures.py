@@ -32,7 +32,7 @@ def lost_replica(stage: str, replica: ReplicaInfo | None, reason: str) -> OmniEr
 
 def no_replica(stage: str, waited_s: float, pools: Mapping[str, StagePool]) -> OmniError:
     """Names the stages that nobody serves; if each has replicas, they do not agree on the contract of an edge."""
-    empty = [name for name, pool in pools.items() if not pool.routable]
+    empty = [f"{name} (asleep)" if pool.is_asleep else name for name, pool in pools.items() if not pool.routable]
     if empty:
         what = f"no replica of {', '.join(empty)} is ready"
     else:

@@ -31,7 +31,7 @@ class LinkObserver(Protocol):
     """Told whenever a link can take more or less than before."""
 
     def link_changed(self, link: "Link") -> None:
-        """The worker came, went, or started to drain."""
+        """The worker came, went, fell asleep, woke, or started to drain."""
         ...
 
     def slot_freed(self, link: "Link") -> None: ...
@@ -51,6 +51,7 @@ class Link:
         self.address = address
         self.replica: ReplicaInfo | None = None
         self.is_draining = False
+        self._sleeps = False
         self.last_chosen = 0
         self.refused_until_s = 0.0
         self._settings = settings
@@ -67,6 +68,11 @@ class Link:
     @property
     def is_routable(self) -> bool:
         return self.replica is not None and not self.is_draining and not self.retired.is_set()
+
+    @property
+    def is_asleep(self) -> bool:
+        """There, and takes work again once somebody wakes it."""
+        return self.replica is not None and self._sleeps
 
     @property
     def max_in_flight(self) -> int:
@@ -112,7 +118,8 @@ class Link:
     def attached(self, info: wire.WorkerInfo) -> None:
         self.outbox = self._new_outbox()
         self.replica = replica_info(self.address, info)
-        self.is_draining = info.state == wire.WORKER_STATE_DRAINING
+        self._sleeps = info.state == wire.WORKER_STATE_ASLEEP
+        self.is_draining = self._sleeps or info.state == wire.WORKER_STATE_DRAINING
         self._reported_busy, self.refused_until_s = 0, 0.0
         logger.info("worker attached", extra={"stage": self.stage, "replica": info.replica, "address": self.address})
         self._observer.link_changed(self)
@@ -150,8 +157,8 @@ class Link:
     def _note_load(self, load: wire.Load) -> bool:
         """True if the worker has room that it did not have."""
         self._reported_busy = load.running + load.waiting
-        if load.draining != self.is_draining:
-            self.is_draining = load.draining
+        if (load.draining, load.asleep) != (self.is_draining, self._sleeps):
+            self.is_draining, self._sleeps = load.draining, load.asleep
             self._observer.link_changed(self)
         had_refused, self.refused_until_s = self.refused_until_s > 0, 0.0
         return had_refused

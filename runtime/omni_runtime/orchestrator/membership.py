@@ -62,7 +62,7 @@ class Membership:
 
     def link_changed(self, link: Link) -> None:
         self._viable.clear()
-        if link.is_routable:
+        if link.is_routable or link.is_asleep:
             self._note_seen(link.stage)
         for pool in list(self.pools.values()):
             pool.members_changed()

@@ -25,6 +25,7 @@ class ReplicaStatus:
     address: str
     revision: str
     is_routable: bool
+    is_asleep: bool
     in_flight: int
     max_in_flight: int
 
@@ -40,6 +41,10 @@ class StageStatus:
     @property
     def is_live(self) -> bool:
         return any(replica.is_routable for replica in self.replicas)
+
+    @property
+    def is_asleep(self) -> bool:
+        return not self.is_live and any(replica.is_asleep for replica in self.replicas)
 
 
 class Orchestrator:
@@ -153,6 +158,7 @@ class Orchestrator:
                 address=link.address,
                 revision=link.replica.revision if link.replica else "",
                 is_routable=link.is_routable,
+                is_asleep=link.is_asleep,
                 in_flight=link.in_flight,
                 max_in_flight=link.max_in_flight,
             )

@@ -77,6 +77,11 @@ class StagePool:
         return [link for link in self.links.values() if link.is_routable]
 
     @property
+    def is_asleep(self) -> bool:
+        """No replica takes work, and one of them would if it were woken."""
+        return not self.routable and any(link.is_asleep for link in self.links.values())
+
+    @property
     def free_slots(self) -> int:
         return sum(link.max_in_flight - link.in_flight for link in self.routable if link.has_room)
 
