@@ -21,6 +21,7 @@ from omni_runtime.orchestrator.pool import StagePool
 from omni_runtime.orchestrator.request import FinalOutput, SessionRequest
 from omni_runtime.orchestrator.session import Session, SessionContext
 from omni_runtime.orchestrator.settings import OrchestratorSettings
+from omni_runtime.tracing.spans import UNTRACED
 
 
 @dataclass
@@ -92,6 +93,7 @@ class World:
             queue_timeout_s=3600,
             request_timeout_s=3600,
             ended=self.ends.append,
+            tracing=UNTRACED,
         )
         session = Session(request, context)
         self.sessions.append(session)

@@ -15,12 +15,13 @@ from omni_runtime.frontend.settings import FrontendSettings
 from omni_runtime.frontend.version import VERSION
 from omni_runtime.media.image import ImageEncoder
 from omni_runtime.orchestrator import Orchestrator
+from omni_runtime.tracing.spans import UNTRACED, Tracing
 
 PROTECTED = ("/v1/", "/debug/")
 """What an API key is asked for; probes and metrics are for the cluster."""
 
 
-def create_app(settings: FrontendSettings, orchestrator: Orchestrator) -> FastAPI:
+def create_app(settings: FrontendSettings, orchestrator: Orchestrator, tracing: Tracing = UNTRACED) -> FastAPI:
     app = FastAPI(title="Omni Operator", version=VERSION, docs_url=None, redoc_url=None)
     metrics = FrontendMetrics(orchestrator)
     app.include_router(images.router(ImageService(orchestrator, ImageEncoder())))
@@ -31,5 +32,5 @@ def create_app(settings: FrontendSettings, orchestrator: Orchestrator) -> FastAP
     app.add_middleware(BoundedBody, limits=lambda: orchestrator.table.limits, timeout_s=settings.body_timeout_s)
     if settings.api_keys is not None:
         app.add_middleware(RequireApiKey, keys=ApiKeys(settings.api_keys), prefixes=PROTECTED)
-    app.add_middleware(RequestScope, metrics=metrics)
+    app.add_middleware(RequestScope, metrics=metrics, tracing=tracing)
     return app

@@ -8,14 +8,14 @@ import uvloop
 from pydantic import ValidationError
 
 from omni_contract.cli.command import Command
+from omni_contract.wire.exit_codes import ExitCode
 from omni_contract.wire.logs import configure_logging
 from omni_contract.wire.stage_table import StageTable
 from omni_runtime.frontend.server import serve
 from omni_runtime.frontend.settings import add_arguments, settings_from
+from omni_runtime.tracing.start import MissingTelemetryError
 
 logger = logging.getLogger(__name__)
-
-BAD_STAGE_TABLE = 3
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -25,9 +25,16 @@ def run(arguments: argparse.Namespace) -> int:
         table = StageTable.read(settings.stage_table.read_bytes())
     except (OSError, ValidationError) as exc:
         logger.error("stage table %s cannot be used: %s", settings.stage_table, exc)
-        return BAD_STAGE_TABLE
-    uvloop.run(serve(settings, table))
-    return 0
+        return ExitCode.MISCONFIGURED
+    try:
+        uvloop.run(serve(settings, table))
+    except MissingTelemetryError as error:
+        logger.error("%s", error)
+        return ExitCode.MISCONFIGURED
+    except SystemExit:
+        # uvicorn has said that it cannot listen, and where.
+        return ExitCode.LISTEN_FAILED
+    return ExitCode.OK
 
 
 command = Command(name="frontend", help="serve a model's OpenAI-compatible endpoint", configure=add_arguments, run=run)

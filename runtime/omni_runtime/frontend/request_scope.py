@@ -15,10 +15,11 @@ from omni_contract.wire.logs import log_fields
 from omni_contract.wire.names import REQUEST_ID_HEADER
 from omni_runtime.frontend.errors import error_response
 from omni_runtime.frontend.metrics import FrontendMetrics
+from omni_runtime.tracing.spans import NO_SPAN, REQUEST_ID, UNTRACED, Span, Tracing
 
 logger = logging.getLogger(__name__)
 
-REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+USABLE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 QUIET = frozenset({"/livez", "/readyz", "/healthz", "/metrics"})
 """Asked every few seconds; logging them would bury the rest."""
@@ -48,15 +49,18 @@ def context_of(request: Request) -> RequestContext:
 
 
 class RequestScope:
-    def __init__(self, app: ASGIApp, metrics: FrontendMetrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: FrontendMetrics, tracing: Tracing = UNTRACED) -> None:
         self._app = app
         self._metrics = metrics
+        self._tracing = tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         context = _context(Headers(scope=scope))
+        span = self._span(scope, context)
+        context = replace(context, traceparent=span.traceparent)
         scope.setdefault("state", {})["context"] = context
         answer = _Answer(send, context.request_id)
         began_s = time.monotonic()
@@ -65,6 +69,14 @@ class RequestScope:
                 await self._guarded(scope, receive, answer)
             finally:
                 self._account(scope, answer.status, time.monotonic() - began_s)
+                _end(span, answer.status)
+
+    def _span(self, scope: Scope, context: RequestContext) -> Span:
+        """Probes and metrics would bury the rest."""
+        if scope["path"] in QUIET:
+            return NO_SPAN
+        attributes = {REQUEST_ID: context.request_id, "http.request.method": scope["method"], "url.path": scope["path"]}
+        return self._tracing.start(f"{scope['method']} {scope['path']}", context.traceparent, attributes, "server")
 
     async def _guarded(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         """Nothing that goes wrong in one request reaches the server."""
@@ -87,6 +99,11 @@ class RequestScope:
         logger.log(level, "%s %s %d %.1f ms", scope["method"], scope["path"], code, took_s * 1000)
 
 
+def _end(span: Span, status: int) -> None:
+    code = status or HTTP_STATUS[ErrorCode.CANCELLED]
+    span.end(str(code) if code >= 500 else "", {"http.response.status_code": code})
+
+
 class _Answer:
     """Sees the answer go by: notes its status and puts the request id on it."""
 
@@ -107,6 +124,6 @@ def _context(headers: Headers) -> RequestContext:
     request_id = headers.get(REQUEST_ID_HEADER, "")
     traceparent = headers.get("traceparent", "")
     return RequestContext(
-        request_id=request_id if REQUEST_ID.fullmatch(request_id) else f"req-{secrets.token_hex(12)}",
+        request_id=request_id if USABLE_ID.fullmatch(request_id) else f"req-{secrets.token_hex(12)}",
         traceparent=traceparent if TRACEPARENT.fullmatch(traceparent) else "",
     )

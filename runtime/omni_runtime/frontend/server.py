@@ -14,6 +14,8 @@ from omni_runtime.frontend.settings import FrontendSettings
 from omni_runtime.orchestrator import Orchestrator, OrchestratorSettings
 from omni_runtime.orchestrator.discovery.local import LocalDiscovery
 from omni_runtime.orchestrator.discovery.protocol import Discovery
+from omni_runtime.tracing.spans import Tracing
+from omni_runtime.tracing.start import start_tracing
 
 logger = logging.getLogger(__name__)
 
@@ -24,9 +26,14 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 async def serve(settings: FrontendSettings, table: StageTable) -> None:
     """Returns after SIGTERM: no new connections, running requests finish within the drain timeout."""
-    orchestrator = Orchestrator(table, discovery_of(settings, table), OrchestratorSettings(settings.frontend_id))
-    async with orchestrator.running():
-        await Server(server_config(settings, orchestrator)).serve()
+    tracing = start_tracing(settings.tracing, "frontend", settings.frontend_id)
+    of_orchestrator = OrchestratorSettings(settings.frontend_id, tracing=tracing)
+    orchestrator = Orchestrator(table, discovery_of(settings, table), of_orchestrator)
+    try:
+        async with orchestrator.running():
+            await Server(server_config(settings, orchestrator, tracing)).serve()
+    finally:
+        tracing.close()
     logger.info("ended")
 
 
@@ -38,12 +45,12 @@ def discovery_of(settings: FrontendSettings, table: StageTable) -> Discovery:
     return LocalDiscovery(table)
 
 
-def server_config(settings: FrontendSettings, orchestrator: Orchestrator) -> uvicorn.Config:
+def server_config(settings: FrontendSettings, orchestrator: Orchestrator, tracing: Tracing) -> uvicorn.Config:
     drain_s = settings.drain_timeout_s
     if drain_s is None:
         drain_s = orchestrator.table.limits.request_timeout_seconds
     return uvicorn.Config(
-        create_app(settings, orchestrator),
+        create_app(settings, orchestrator, tracing),
         host=settings.host,
         port=settings.port,
         lifespan="off",

@@ -3,11 +3,13 @@
 import argparse
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from omni_contract.wire.names import FRONTEND_PORT, STAGE_TABLE_PATH
+from omni_runtime.tracing import settings as tracing
+from omni_runtime.tracing.settings import TracingSettings
 
 DEFAULT_BODY_TIMEOUT_S = 30.0
 
@@ -26,6 +28,7 @@ class FrontendSettings:
     drain_timeout_s: float | None = None
     """None: as long as a request may take."""
     body_timeout_s: float = DEFAULT_BODY_TIMEOUT_S
+    tracing: TracingSettings = field(default_factory=TracingSettings)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where replicas are found: the stage table, or the cluster's EndpointSlices (default: %(default)s)",
     )
     parser.add_argument("--api-keys", type=Path, help="folder of files that hold API keys; without it, no key is asked")
+    tracing.add_arguments(parser)
     parser.add_argument("--log-json", action="store_true", help="write log lines as JSON")
     parser.add_argument(
         "--drain-timeout",
@@ -64,4 +68,5 @@ def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str])
         log_json=arguments.log_json,
         drain_timeout_s=arguments.drain_timeout,
         body_timeout_s=arguments.body_timeout,
+        tracing=tracing.settings_from(arguments),
     )

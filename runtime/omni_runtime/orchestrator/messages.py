@@ -25,7 +25,7 @@ class StartMessages:
             inputs=inputs or [wire.Input(edge=FINAL, inline=self._client_request)],
             parameters=self._encoded_parameters(step.planned.sampling),
             outputs=step.wanted,
-            traceparent=self._request.traceparent,
+            traceparent=step.span.traceparent,
         )
 
     @cached_property

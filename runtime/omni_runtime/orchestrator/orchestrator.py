@@ -52,6 +52,7 @@ class Orchestrator:
 
     def __init__(self, table: StageTable, discovery: Discovery, settings: OrchestratorSettings) -> None:
         self._membership = Membership(table, discovery, settings)
+        self._tracing = settings.tracing
         self._sessions: set[Session] = set()
         store = PayloadStore(settings.largest_output_bytes)
         self._connectors = ConnectorSet("", secrets.token_hex(8), store)
@@ -123,6 +124,7 @@ class Orchestrator:
             queue_timeout_s=limits.queue_timeout_seconds,
             request_timeout_s=limits.request_timeout_seconds,
             ended=self._ended,
+            tracing=self._tracing,
         )
 
     def _admit(self, plan: Plan, tenant: str, arriving: int) -> None:

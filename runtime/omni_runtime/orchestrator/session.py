@@ -41,6 +41,7 @@ from omni_runtime.orchestrator.states import (
     next_session_state,
 )
 from omni_runtime.orchestrator.steps import EdgePayload, Step, source_of, usage_of
+from omni_runtime.tracing.spans import ATTEMPT, REPLICA, REQUEST_ID, STAGE, Attributes, Span, Tracing
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class SessionContext:
     fetch: Fetch
     queue_timeout_s: float
     request_timeout_s: float
+    tracing: Tracing
     ended: Callable[["Session"], None]
 
 
@@ -81,6 +83,7 @@ class Session:
         loop = asyncio.get_running_loop()
         self._deadline_s = loop.time() + self._timeout_s
         self._timer = loop.call_at(self._deadline_s, self.expire)
+        self._span = context.tracing.start("request", request.traceparent, {REQUEST_ID: request.request_id})
 
     @property
     def is_over(self) -> bool:
@@ -157,6 +160,7 @@ class Session:
     def assigned(self, stage: str, link: Link) -> None:
         step = self._board.steps[stage]
         step.begin(link, self._board.wanted(step))
+        step.span = self._span_of(step)
         self._links.add(link)
         start = self._messages.start(step, self._board.payloads, self.remaining_s)
         message = wire.FrontendMessage(request_id=self.request.request_id, attempt=step.attempt, start=start)
@@ -317,6 +321,8 @@ class Session:
         self._timer.cancel()
         for step in self._board.steps.values():
             self._stop(step)
+            step.span.end(event)
+        self._span.end(error.code if error else "")
         for link in self._links:
             link.discard(self.request.request_id)
         self._links.clear()
@@ -335,6 +341,16 @@ class Session:
             logger.info("request %s after %.3f s: %s: %s", self.state, took_s, code, text, extra=fields)
 
     # -- small questions
+
+    def _span_of(self, step: Step) -> Span:
+        replica = step.replica.name if step.replica else ""
+        attributes: Attributes = {
+            STAGE: step.name,
+            REPLICA: replica,
+            ATTEMPT: step.attempt,
+            REQUEST_ID: self.request.request_id,
+        }
+        return self._context.tracing.start(f"stage {step.name}", self._span.traceparent, attributes, "client")
 
     def _move(self, event: SessionEventKind) -> None:
         self.state = next_session_state(self.state, event)

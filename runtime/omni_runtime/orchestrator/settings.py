@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from omni_runtime.orchestrator.routing import Choose, choose
+from omni_runtime.tracing.spans import UNTRACED, Tracing
 
 
 @dataclass(frozen=True)
@@ -18,5 +19,6 @@ class OrchestratorSettings:
     outbox_messages: int = 20_000
     batch_bytes: int = 1 << 20
     largest_output_bytes: int = 1 << 30
+    tracing: Tracing = UNTRACED
     choose: Choose = choose
     """Which replica serves a stage of a request."""

@@ -10,6 +10,7 @@ from omni_runtime.orchestrator.pool import Ticket
 from omni_runtime.orchestrator.request import StageUsage
 from omni_runtime.orchestrator.routing import ReplicaInfo
 from omni_runtime.orchestrator.states import StageEventKind, StageState, next_stage_state
+from omni_runtime.tracing.spans import NO_SPAN, Span
 
 Source: TypeAlias = bytes | wire.Handle
 
@@ -29,6 +30,8 @@ class Step:
     avoid: frozenset[str] = frozenset()
     is_answered: bool = False
     usage: StageUsage = field(default_factory=StageUsage)
+    span: Span = NO_SPAN
+    """Of the current attempt, from its start to its end."""
 
     @property
     def name(self) -> str:
@@ -43,7 +46,10 @@ class Step:
         return self.state not in (StageState.WAITING, StageState.FINISHED)
 
     def move(self, event: StageEventKind) -> None:
+        was_at_worker = self.is_at_worker
         self.state = next_stage_state(self.state, event)
+        if was_at_worker and not self.is_at_worker:
+            self.span.end("" if self.state is StageState.FINISHED else event)
 
     def begin(self, link: Link, wanted: tuple[str, ...]) -> None:
         self.move(StageEventKind.ASSIGNED)

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from typing import cast
 
 from omni_contract.wire.codec import CodecError, decode
@@ -21,6 +21,7 @@ from omni_runtime.engines.protocol import (
     StageRequest,
     StageUsage,
 )
+from omni_runtime.tracing.spans import CONNECTOR, EDGE, REQUEST_ID, SIZE_BYTES, Attributes, Span
 from omni_runtime.worker import messages
 from omni_runtime.worker.capacity import Admission
 from omni_runtime.worker.outbox import Outbox
@@ -61,6 +62,9 @@ class Job:
         self._begun_s = time.monotonic()
         self._deadline_s = self._begun_s + start.remaining_ms / 1000
         self._timer = asyncio.get_running_loop().call_later(start.remaining_ms / 1000, self._expire)
+        self._span = self._stage.tracing.start(
+            f"run {self._stage.file.stage}", start.traceparent, {REQUEST_ID: self.request_id}, "server"
+        )
         if not start.remaining_ms:
             self._expire()
         task = tasks.create_task(self._run(start))
@@ -95,6 +99,8 @@ class Job:
     def _done(self, _: asyncio.Task[None]) -> None:
         self._timer.cancel()
         self._admission.give_back()
+        # Has an end already, unless the whole session went away.
+        self._span.end(ErrorCode.CANCELLED)
 
     async def _run(self, start: Start) -> None:
         self._task = asyncio.current_task()
@@ -167,8 +173,9 @@ class Job:
     async def _input(self, item: Input) -> Payload:
         if not item.HasField("handle"):
             return self._inline(item)
-        with log_fields(edge=item.edge):
+        with log_fields(edge=item.edge), self._transfer("get", item.edge) as transfer:
             payload = await self._stage.connectors.get(item.handle, self._remaining_s)
+            transfer.end(attributes=_transferred(item.handle))
             end = self._stage.inputs.get(item.edge)
             if end is None or end.retain == "consumed":
                 await self._stage.connectors.release(item.handle)
@@ -182,7 +189,9 @@ class Job:
     async def _output(self, event: StageOutput) -> None:
         end = self._stage.outputs.get(event.edge)
         connector = self._stage.connectors.connector(end.connector if end else "auto")
-        handle = await connector.put(self.request_id, event.edge, event.payload, self._remaining_s)
+        with self._transfer("put", event.edge) as transfer:
+            handle = await connector.put(self.request_id, event.edge, event.payload, self._remaining_s)
+            transfer.end(attributes=_transferred(handle))
         if handle.connector != "inline":
             self.handles.append(handle)
         if not self._outbox.has_room:
@@ -200,6 +209,7 @@ class Job:
         metrics, now_s = self._stage.metrics, time.monotonic()
         took_s = now_s - self._begun_s
         metrics.request_seconds.observe(took_s)
+        self._span.end("" if isinstance(outcome, StageUsage) else outcome.code)
         if isinstance(outcome, StageUsage):
             metrics.count_outcome("finished")
             messages.finished(self._message(), outcome)
@@ -211,12 +221,25 @@ class Job:
         messages.failed(self._message(), outcome)
         logger.info("request ended after %.3f s: %s: %s", took_s, outcome.code, outcome.message)
 
+    @contextmanager
+    def _transfer(self, verb: str, edge: str) -> Iterator[Span]:
+        """The block ends the span; if it does not get that far, the transfer has failed."""
+        span = self._stage.tracing.start(f"{verb} {edge or 'output'}", self._span.traceparent, {EDGE: edge})
+        try:
+            yield span
+        finally:
+            span.end("failed")
+
     def _message(self, added_bytes: int = 0) -> WorkerMessage:
         return self._outbox.message(self.request_id, self.attempt, added_bytes)
 
     @property
     def _remaining_s(self) -> float:
         return self._deadline_s - time.monotonic()
+
+
+def _transferred(handle: Handle) -> Attributes:
+    return {CONNECTOR: handle.connector, SIZE_BYTES: handle.size_bytes}
 
 
 def _parameters(start: Start) -> Mapping[str, Value]:

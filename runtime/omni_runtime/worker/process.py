@@ -23,6 +23,8 @@ from omni_runtime.connectors.store import PayloadStore
 from omni_runtime.engines.protocol import Engine, UnusableEngineError
 from omni_runtime.engines.registry import create_engine
 from omni_runtime.plugins import MissingExtraError, UnknownPluginError
+from omni_runtime.tracing.spans import STAGE, Tracing
+from omni_runtime.tracing.start import MissingTelemetryError, start_tracing
 from omni_runtime.worker.admin import serving_admin
 from omni_runtime.worker.control import Control
 from omni_runtime.worker.control_service import ControlService
@@ -63,7 +65,8 @@ async def run_worker(settings: WorkerSettings, file: StageFile) -> None:
     boot_id = secrets.token_hex(8)
     store = PayloadStore(settings.payload_limit_bytes)
     connectors = ConnectorSet(settings.advertise, boot_id, store, file.connectors)
-    stage = Stage(file, _engine(file), connectors)
+    tracing = _tracing(settings, file)
+    stage = Stage(file, _engine(file), connectors, tracing)
     service = StageWorkerService(stage, store, boot_id, settings.replica, settings.locality)
     stage.metrics.gauge(names.WORKER_FRONTENDS, "Frontends attached.", lambda: service.frontends)
     control = Control(stage, settings.replica, settings.profile_dir)
@@ -74,12 +77,20 @@ async def run_worker(settings: WorkerSettings, file: StageFile) -> None:
         finally:
             await control.close()
             await connectors.close()
+            tracing.close()
 
 
 def _engine(file: StageFile) -> Engine:
     try:
         return create_engine(file)
     except (MissingExtraError, UnknownPluginError, UnusableEngineError) as error:
+        raise MisconfiguredError(f'stage "{file.stage}" cannot start: {error}') from error
+
+
+def _tracing(settings: WorkerSettings, file: StageFile) -> Tracing:
+    try:
+        return start_tracing(settings.tracing, "stage", settings.replica, {STAGE: file.stage})
+    except MissingTelemetryError as error:
         raise MisconfiguredError(f'stage "{file.stage}" cannot start: {error}') from error
 
 
@@ -116,7 +127,7 @@ def _bind(server: grpc.aio.Server, stage: Stage, settings: WorkerSettings) -> No
 async def _live(stage: Stage, service: StageWorkerService) -> None:
     """Loads, then serves until SIGTERM, and drains; raises WorkerError if it cannot load or the engine dies."""
     terminated = _terminated()
-    loading = asyncio.create_task(_load(stage))
+    loading = asyncio.create_task(load(stage))
     await asyncio.wait((loading, terminated), return_when=asyncio.FIRST_COMPLETED)
     if terminated.done():
         loading.cancel()
@@ -134,7 +145,8 @@ async def _live(stage: Stage, service: StageWorkerService) -> None:
         await stage.engine.close()
 
 
-async def _load(stage: Stage) -> None:
+async def load(stage: Stage) -> None:
+    """Ready when it returns; raises StartupTimedOutError, or whatever the engine raised."""
     try:
         async with asyncio.timeout(stage.file.startup_timeout_s) as deadline:
             await stage.engine.load(lambda line: logger.info("%s", line))

@@ -3,10 +3,12 @@
 import argparse
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from omni_contract.wire.names import STAGE_FILE_PATH, STAGE_PORT
+from omni_runtime.tracing import settings as tracing
+from omni_runtime.tracing.settings import TracingSettings
 
 DEFAULT_PAYLOAD_LIMIT_BYTES = 4 * 2**30
 DEFAULT_LIVENESS_TIMEOUT_S = 120.0
@@ -40,6 +42,7 @@ class WorkerSettings:
     liveness_timeout_s: float = DEFAULT_LIVENESS_TIMEOUT_S
     admin: AdminAddress | None = None
     profile_dir: Path | None = None
+    tracing: TracingSettings = field(default_factory=TracingSettings)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--admin-host", default=DEFAULT_ADMIN_HOST, help="address of the admin port (default: %(default)s)"
     )
     parser.add_argument("--profile-dir", type=Path, help="folder for traces; without it, profiles are refused")
+    tracing.add_arguments(parser)
     parser.add_argument("--log-json", action="store_true", help="write log lines as JSON")
     parser.add_argument("--die-with-parent", action="store_true", help="be killed when the parent process ends")
     parser.add_argument(
@@ -85,6 +89,7 @@ def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str])
         liveness_timeout_s=arguments.liveness_timeout,
         admin=None if arguments.admin_port is None else AdminAddress(arguments.admin_host, arguments.admin_port),
         profile_dir=arguments.profile_dir,
+        tracing=tracing.settings_from(arguments),
     )
 
 

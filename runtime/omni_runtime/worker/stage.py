@@ -10,6 +10,7 @@ from omni_contract.wire.stage_file import StageFile
 from omni_contract.wire.stage_pb2 import Load
 from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.engines.protocol import Engine, EngineDiedError
+from omni_runtime.tracing.spans import UNTRACED, Tracing
 from omni_runtime.worker.capacity import Capacity
 from omni_runtime.worker.metrics import WorkerMetrics
 from omni_runtime.worker.states import SLEEPING, Event, State, next_state
@@ -26,8 +27,9 @@ class Stage:
     Listeners are called when the state changes, and some time after the load has changed.
     """
 
-    def __init__(self, file: StageFile, engine: Engine, connectors: ConnectorSet) -> None:
+    def __init__(self, file: StageFile, engine: Engine, connectors: ConnectorSet, tracing: Tracing = UNTRACED) -> None:
         self.file = file
+        self.tracing = tracing
         self.engine = engine
         self.connectors = connectors
         self.state = State.LOADING

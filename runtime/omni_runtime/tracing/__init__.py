@@ -1,0 +1,1 @@
+"""Spans of OpenTelemetry for every hop: one request is one trace through frontend, stages and edges."""
