@@ -4,12 +4,17 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from omni_contract.wire.exit_codes import MEANINGS
 from omni_operator.plan.conditions import Reason
 from omni_runtime.orchestrator.states import SESSION, TERMINAL
+from omni_runtime.worker.admin import ROUTES
+from omni_runtime.worker.states import ANSWERED, TRANSITIONS, Call
 from tests.layout.docs import NEEDS, Block, all_blocks, blocks_of, documents, is_as_shown
 from tests.layout.source import CHECKOUT
 
@@ -93,21 +98,49 @@ def test_every_link_leads_to_a_file(document: Path) -> None:
         assert (document.parent / target).exists(), target
 
 
-def test_the_picture_of_the_session_is_its_table() -> None:
-    page = (CHECKOUT / "docs" / "architecture.md").read_text()
-    drawn = {
+def drawn_moves(page: str) -> set[tuple[str, str, str]]:
+    return {
         (source, event, target)
         for source, target, events in re.findall(r"^    (\w+) --> (\w+): (.+)$", page, re.MULTILINE)
         for event in events.split(", ")
     }
-    moves = {
+
+
+def moves_of(table: Mapping[Any, Mapping[Any, Any]]) -> set[tuple[str, str, str]]:
+    """All but those that stay where they are."""
+    return {
         (str(source), str(event), str(target))
-        for source, row in SESSION.items()
+        for source, row in table.items()
         for event, target in row.items()
         if source != target
     }
-    assert drawn == moves
+
+
+def test_the_picture_of_the_session_is_its_table() -> None:
+    page = (CHECKOUT / "docs" / "architecture.md").read_text()
+    assert drawn_moves(page) == moves_of(SESSION)
     assert set(re.findall(r"^    (\w+) --> \[\*\]$", page, re.MULTILINE)) == set(map(str, TERMINAL))
+
+
+def test_the_picture_of_the_worker_and_the_table_of_its_calls_are_those_of_the_code() -> None:
+    page = (CHECKOUT / "docs" / "operations.md").read_text()
+    assert drawn_moves(page) == moves_of(TRANSITIONS)
+    rows = re.findall(r"^\| `(POST|GET) (/[\w/]+)(?:\?.*)?` \| `(\w+)` \| (.+?) \|", page, re.MULTILINE)
+    assert {(method, path) for method, path, _, _ in rows} == {(route[0], path) for path, route in ROUTES.items()}
+    told = {name: set(states.split(", ")) for _, _, name, states in rows}
+    for call in Call:
+        answered = {str(state) for state in ANSWERED[call]}
+        assert told[str(call).title().replace(" ", "")] == (
+            {"always"} if answered == {*map(str, TRANSITIONS)} else answered
+        )
+
+
+def test_every_exit_code_is_told_with_its_meaning() -> None:
+    page = (CHECKOUT / "docs" / "operations.md").read_text()
+    section = page.partition("## Exit codes")[2].partition("## ")[0]
+    told = dict(re.findall(r"^\| (\d+) \| (.+?) \|", section, re.MULTILINE))
+    assert told.pop("137")
+    assert told == {str(int(code)): meaning for code, meaning in MEANINGS.items()}
 
 
 def test_the_table_of_sources_names_what_exists() -> None:

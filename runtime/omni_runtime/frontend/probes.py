@@ -34,7 +34,7 @@ def router(orchestrator: Orchestrator, metrics: FrontendMetrics) -> APIRouter:
 
     @routes.get("/readyz", response_model=Health, responses=UNAVAILABLE)
     async def readyz() -> JSONResponse:
-        """Ready once each stage was seen live; stays so, and says what can be served now."""
+        """Ready once each stage was seen live or asleep; stays so, and says what can be served now."""
         return _health(orchestrator, orchestrator.is_ready)
 
     @routes.get("/healthz", response_model=Health, responses=UNAVAILABLE)

@@ -16,6 +16,8 @@ LOG_JSON = "--log-json"
 FRONTEND_START_S = 120
 FRONTEND_STOP_MARGIN_S = 5
 """Beyond the longest drain of a stage: the frontend answers what it has before the stages are told to stop."""
+STAGE_STOP_MARGIN_S = 5
+"""Beyond its own drain: a stage gives up by itself, says what it left undone and sends its last messages."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def _stage_process(stage: ResolvedStage, replica: int, place: Place, devices: Ma
         environment={**stage.device.env, **devices},
         health=address,
         start_timeout_s=stage.startup_timeout_s,
-        stop_timeout_s=stage.drain_timeout_s,
+        stop_timeout_s=STAGE_STOP_MARGIN_S + stage.drain_timeout_s,
     )
 
 
@@ -117,7 +119,7 @@ def _frontend_process(model: ResolvedModel, place: Place, table: Path) -> Proces
         environment={},
         health=f"http://{_url_host(place.host)}:{place.port}/readyz",
         start_timeout_s=FRONTEND_START_S + max(stage.startup_timeout_s for stage in model.stages),
-        stop_timeout_s=FRONTEND_STOP_MARGIN_S + drain_s,
+        stop_timeout_s=FRONTEND_STOP_MARGIN_S + STAGE_STOP_MARGIN_S + drain_s,
     )
 
 

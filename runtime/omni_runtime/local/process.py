@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from omni_contract.wire.exit_codes import MEANINGS
 from omni_runtime.local.plan import ProcessPlan
 
 LONGEST_LINE_BYTES = 64 * 1024
@@ -100,6 +101,8 @@ async def _line_or_piece(stream: asyncio.StreamReader) -> bytes:
 
 def describe_exit(code: int) -> str:
     """What an exit code says, as the middle of a sentence."""
+    if code in MEANINGS:
+        return f"exited with code {code} ({MEANINGS[code]})"
     if code >= 0:
         return f"exited with code {code}"
     name = signal.Signals(-code).name

@@ -79,7 +79,7 @@ class Orchestrator:
 
     @property
     def is_ready(self) -> bool:
-        """True once each stage was seen live; it stays so, since a later loss is answered with 503."""
+        """True once each stage was seen live or asleep; it stays so, since a later loss is answered with 503."""
         return self._membership.has_seen_all
 
     async def wait_ready(self) -> None:

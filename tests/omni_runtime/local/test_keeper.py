@@ -100,11 +100,11 @@ async def test_stopping_lets_the_process_drain_for_as_long_as_its_plan_allows() 
 async def test_a_process_that_ends_before_it_was_ready_ends_serve_with_its_last_line() -> None:
     stage = Stage(lines=("no such checkpoint",), is_ready=False)
     task = asyncio.create_task(stage.keeper.run())
-    (await stage.child(0)).exit(1)
-    with pytest.raises(
-        StartError, match="denoiser did not start: exited with code 1; its last line: no such checkpoint"
-    ):
+    (await stage.child(0)).exit(3)
+    with pytest.raises(StartError) as ended:
         await task
+    told = "denoiser did not start: exited with code 3 (the engine cannot load); its last line: no such checkpoint"
+    assert str(ended.value) == told
     assert len(stage.children) == 1
 
 

@@ -78,6 +78,13 @@ def test_devices_are_dealt_out_in_turn(count: int, devices: list[str]) -> None:
     assert {stage.environment["HIP_VISIBLE_DEVICES"] for stage in plan.stages} == {""}
 
 
+def test_a_stage_may_give_up_its_drain_by_itself_before_it_is_killed() -> None:
+    model = example_model()
+    plan = local_plan(model, place())
+    for stage, process in zip(model.stages, plan.stages, strict=True):
+        assert process.stop_timeout_s > stage.drain_timeout_s
+
+
 def test_the_frontend_outlives_the_longest_drain() -> None:
     plan = local_plan(example_model(), place())
     assert plan.frontend.stop_timeout_s > max(stage.stop_timeout_s for stage in plan.stages)
