@@ -11,10 +11,10 @@ from omni_operator.errors import ApiError, LeaseLost
 from omni_operator.kube.api import Scope, Writer
 from omni_operator.kube.informer import Informer, Source
 from omni_operator.kube.lease import Election, FencedWriter, LeaseApi
-from omni_operator.kube.queue import WorkQueue
+from omni_operator.kube.queue import Urgency, WorkQueue
 from omni_operator.kube.store import Store
 from omni_operator.metrics import RECONCILE_SECONDS, RECONCILES
-from omni_operator.objects import CHILD_KINDS, OMNI_MODEL, POD, ModelKey
+from omni_operator.objects import CHILD_KINDS, OMNI_MODEL, POD, Kind, Manifest, ModelKey
 from omni_operator.reconcile import Reconciler
 from omni_operator.settings import Settings
 
@@ -52,9 +52,16 @@ class Controller:
     health: Health = field(default_factory=Health)
 
     def __post_init__(self) -> None:
-        self.store = Store(self.queue.wake)
+        self.store = Store(self._wake)
         self.election = Election(self.kube, self.identity.namespace, self.identity.name, self.settings.lease)
         self.reconciler = Reconciler(FencedWriter(self.kube, self.election), self.store, self.settings, _now)
+
+    def take(self, change: str | None, model: Manifest) -> None:
+        """From the frame's own watch: what the store knows already, such as a status that we wrote, wakes nobody."""
+        if change == "DELETED":
+            self.store.remove(model)
+        else:
+            self.store.put(model)
 
     async def run(self) -> None:
         """Until cancelled, or LeaseLost. A standby only watches, so that it may lead without a pause."""
@@ -75,6 +82,9 @@ class Controller:
         finally:
             self.health.is_leader = False
             await self.election.release()
+
+    def _wake(self, key: ModelKey, kind: Kind) -> None:
+        self.queue.wake(key, Urgency.SAID if kind is OMNI_MODEL else Urgency.HAPPENED)
 
     async def _work(self) -> None:
         while True:

@@ -1,30 +1,46 @@
 """One pass over one model: observe → resolve → plan → build → apply → status.
 
-Level-triggered: nothing is remembered between passes, so the process may end after any call and the next pass goes on.
+Level-triggered: nothing that a pass needs is remembered between passes, so the process may end after any call and the
+next pass goes on.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
 
 from omni_contract.api.parse import parse
 from omni_contract.api.problems import InvalidModelError
 from omni_contract.api.v1alpha1 import OmniModelSpec
 from omni_contract.api.v1alpha1.status import OmniModelStatus
-from omni_contract.resolve import resolve
+from omni_contract.resolve import ResolvedModel, resolve
 from omni_contract.wire import names as wire
 from omni_operator.build.children import desired_children, replicas_of
 from omni_operator.build.unit import render
 from omni_operator.errors import NamespaceEnding, NotFound, Refused
 from omni_operator.kube.api import Writer
-from omni_operator.kube.store import Store
+from omni_operator.kube.store import Store, version_of
 from omni_operator.metrics import WRITES
 from omni_operator.objects import CONTROLLER_REVISION, Manifest, ModelKey, kind_of, ref_of
 from omni_operator.plan.changes import Changes, changes_of
 from omni_operator.plan.inputs import inputs_of
 from omni_operator.plan.observe import Observed
-from omni_operator.plan.record import latest_revision, read_record
+from omni_operator.plan.record import Record, latest_revision, read_record
 from omni_operator.plan.status import Pass, read_status, rejected_status, status_of
 from omni_operator.settings import Settings
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a model's children should be, and what that was made from."""
+
+    made_from: Hashable
+    model: ResolvedModel
+    record: Record
+    desired: list[Manifest]
+
+    @property
+    def revision(self) -> str:
+        name: str = self.desired[0]["metadata"]["name"]
+        return name
 
 
 @dataclass(frozen=True)
@@ -34,6 +50,8 @@ class Reconciler:
     settings: Settings
     now: Callable[[], str]
     """RFC 3339."""
+    plans: dict[ModelKey, Plan] = field(default_factory=dict)
+    """Of each model the last one: most passes only look at how far its children have come."""
 
     async def reconcile(self, key: ModelKey) -> bool:
         """Whether the model needs no further look unless something happens.
@@ -42,32 +60,42 @@ class Reconciler:
         """
         observed = self.store.observe(key)
         if not observed.is_wanted:
+            self.plans.pop(key, None)
             return True
         try:
-            spec = spec_of(observed.resource)
-            model = resolve(key.name, key.namespace, spec, self.settings.accelerators)
+            plan = self._plan(key, observed)
         except InvalidModelError as problems:
             await self._report(observed, rejected_status(observed, str(problems), self.now()))
             return True
 
-        recorded = read_record(latest_revision(observed.owned_children))
-        record = render(model, inputs_of(spec, model, observed.refresh), recorded, self.settings)
-        desired = desired_children(model, record, observed.owner, observed.owned_children)
-
-        children = [*observed.children, *await self._unseen(key, desired, observed.children)]
-        changes = changes_of(desired, children, observed.owner.uid)
+        children = [*observed.children, *await self._unseen(key, plan.desired, observed.children)]
+        changes = changes_of(plan.desired, children, observed.owner.uid)
         try:
             obstacles = await self._write(changes, children)
         except NamespaceEnding:
             return True
 
         is_settled = not obstacles and not changes.leaving
-        replicas, revision = replicas_of(model, observed.owner), desired[0]["metadata"]["name"]
-        done = Pass(model, record, revision, replicas, is_settled, obstacles)
+        replicas = replicas_of(plan.model, observed.owner)
+        done = Pass(plan.model, plan.record, plan.revision, replicas, is_settled, obstacles)
         observed = self.store.observe(key)
         if observed.is_wanted:
             await self._report(observed, status_of(observed, done, self.now()))
         return is_settled
+
+    def _plan(self, key: ModelKey, observed: Observed) -> Plan:
+        """The same as before while the user's words and the stored revision are."""
+        stored = latest_revision(observed.owned_children)
+        made_from = (observed.owner, observed.generation, observed.refresh, stored and version_of(stored))
+        known = self.plans.get(key)
+        if known is not None and known.made_from == made_from:
+            return known
+        spec = spec_of(observed.resource)
+        model = resolve(key.name, key.namespace, spec, self.settings.accelerators)
+        record = render(model, inputs_of(spec, model, observed.refresh), read_record(stored), self.settings)
+        desired = desired_children(model, record, observed.owner, observed.owned_children)
+        self.plans[key] = Plan(made_from, model, record, desired)
+        return self.plans[key]
 
     async def _unseen(self, key: ModelKey, desired: Iterable[Manifest], seen: Iterable[Manifest]) -> list[Manifest]:
         """Objects with names of ours that the store lacks: without our label, or newer than what the watch brought."""
@@ -75,7 +103,7 @@ class Reconciler:
         for ref in (ref_of(child) for child in desired):
             if ref not in known:
                 try:
-                    found.append(await self.kube.read(ref.kind, key.namespace, ref.name))
+                    found.append(await self.kube.peek(ref.kind, key.namespace, ref.name))
                 except NotFound:
                     continue
         return found

@@ -120,3 +120,20 @@ def test_only_models_and_what_bears_our_label_is_watched() -> None:
 
 def test_a_key_is_spelled_as_kubectl_does() -> None:
     assert str(ModelKey("team", "toy")) == "team/toy"
+
+
+async def test_a_model_that_the_store_knows_already_wakes_nobody() -> None:
+    kube = FakeKube()
+    model = kube.put(a_model(SPEC))
+    controller = Controller(kube, SETTINGS, Identity("one", "system"))
+    controller.take("ADDED", model)
+    assert await controller.queue.take() == ModelKey("team", "toy")
+    controller.queue.done(ModelKey("team", "toy"))
+    controller.take("MODIFIED", model)
+    controller.store.remember(later := kube.put({**model, "status": {"phase": "Ready"}}))
+    controller.take("MODIFIED", later)
+    async with asyncio.timeout(5):
+        while controller.queue._entries:  # noqa: ASYNC110 - the rest ends by a timer
+            await asyncio.sleep(0.01)
+    controller.take("DELETED", later)
+    assert await controller.queue.take() == ModelKey("team", "toy")

@@ -35,7 +35,8 @@ class Cluster:
 
     def __post_init__(self) -> None:
         self.woken: list[ModelKey] = []
-        self.kube.store = Store(self.woken.append)
+        self.kube.store = Store(lambda key, kind: self.woken.append(key))
+        self.reconciler = self._another_operator()
 
     @property
     def store(self) -> Store:
@@ -43,8 +44,12 @@ class Cluster:
         return self.kube.store
 
     async def reconcile(self, key: ModelKey = KEY) -> bool:
-        reconciler = Reconciler(self.kube, self.store, self.settings, now=lambda: self.now)
-        return await reconciler.reconcile(key)
+        if (self.reconciler.store, self.reconciler.settings) != (self.store, self.settings):
+            self.reconciler = self._another_operator()
+        return await self.reconciler.reconcile(key)
+
+    def _another_operator(self) -> Reconciler:
+        return Reconciler(self.kube, self.store, self.settings, now=lambda: self.now)
 
     async def settle(self) -> None:
         """Passes and roll-outs until a pass writes nothing."""
@@ -132,7 +137,7 @@ async def test_a_watch_that_lags_makes_no_second_child(cluster: Cluster) -> None
 async def test_a_restarted_operator_finds_its_children_although_its_store_is_empty(cluster: Cluster) -> None:
     await cluster.settle()
     model = cluster.kube.object(OMNI_MODEL, "toy")
-    cluster.kube.store = Store(lambda key: None)
+    cluster.kube.store = Store(lambda key, kind: None)
     cluster.store.put(model)
     cluster.kube.calls.clear()
     await cluster.reconcile()
@@ -425,3 +430,19 @@ async def edited_pair(edit: str) -> Cluster:
     EDITS[edit](cluster)
     cluster.kube.calls.clear()
     return cluster
+
+
+async def test_a_plan_is_made_anew_only_when_the_user_or_the_stored_revision_says_something_new(
+    cluster: Cluster,
+) -> None:
+    await cluster.settle()
+    plan = cluster.reconciler.plans[KEY]
+    cluster.kube.remove(SERVICE, "team", "toy-denoiser")
+    await cluster.settle()
+    assert cluster.reconciler.plans[KEY] is plan
+    cluster.edit(spec_with(replicas=2))
+    await cluster.settle()
+    assert cluster.reconciler.plans[KEY] is not plan
+    cluster.kube.remove(OMNI_MODEL, "team", "toy")
+    await cluster.reconcile()
+    assert cluster.reconciler.plans == {}

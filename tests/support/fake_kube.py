@@ -50,6 +50,9 @@ class FakeKube:
         self._note("read", kind, name)
         return copy.deepcopy(self._get((kind, namespace, name)))
 
+    async def peek(self, kind: Kind, namespace: str, name: str) -> Manifest:
+        return await self.read(kind, namespace, name)
+
     async def apply(self, manifest: Manifest, subresource: str = "") -> Manifest:
         place = place_of(manifest)
         self._note("apply" + (f" {subresource}" if subresource else ""), place[0], place[2])

@@ -1,4 +1,4 @@
-"""Wakes the model that an event is about."""
+"""Hands events about models to the controller."""
 
 from typing import Any
 
@@ -6,10 +6,9 @@ import kopf
 
 from omni_contract.wire import names as wire
 from omni_operator.controller import Controller
-from omni_operator.objects import ModelKey
 
 
 @kopf.on.event(wire.GROUP, wire.VERSION, wire.PLURAL)
-async def model_changed(namespace: str | None, name: str | None, memo: kopf.Memo, **_: Any) -> None:
+async def model_changed(event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
     controller: Controller = memo.controller
-    controller.queue.wake(ModelKey(namespace or "", name or ""))
+    controller.take(event["type"], dict(event["object"]))

@@ -54,8 +54,8 @@ class Scope:
 class Writer(Protocol):
     """What a reconcile pass asks of the API server."""
 
-    async def read(self, kind: Kind, namespace: str, name: str) -> Manifest:
-        """Raises NotFound."""
+    async def peek(self, kind: Kind, namespace: str, name: str) -> Manifest:
+        """The object as the server's cache has it, which costs its store nothing. Raises NotFound."""
 
     async def apply(self, manifest: Manifest, subresource: str = "") -> Manifest:
         """Server-side apply under our field manager; gives the object as it is now."""
@@ -80,6 +80,9 @@ class KubeApi:
 
     async def read(self, kind: Kind, namespace: str, name: str) -> Manifest:
         return await self._object(_Request("GET", kind.path(namespace, name)))
+
+    async def peek(self, kind: Kind, namespace: str, name: str) -> Manifest:
+        return await self._object(_Request("GET", kind.path(namespace, name), {"resourceVersion": "0"}))
 
     async def apply(self, manifest: Manifest, subresource: str = "") -> Manifest:
         path = _path_of(manifest) + (f"/{subresource}" if subresource else "")
@@ -139,15 +142,15 @@ class KubeApi:
     async def _send(self, request: _Request) -> AsyncIterator[aiohttp.ClientResponse]:
         """Any trouble on the way is Unavailable, for whoever asks again later."""
         try:
-            parts = await self._client.param_serialize(
+            method, url, headers, *_ = await self._client.param_serialize(
                 request.method,
                 request.path,
                 query_params=[(name, value) for name, value in request.query.items() if value],
                 header_params={"Accept": "application/json", "Content-Type": request.content_type},
-                body=request.body,
                 auth_settings=["BearerToken"],
             )
-            answer = await self._client.call_api(*parts, _request_timeout=request.limits)
+            # The body is plain JSON values already, so it skips the client's search for objects to convert.
+            answer = await self._client.call_api(method, url, headers, request.body, _request_timeout=request.limits)
             async with answer.response as response:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:

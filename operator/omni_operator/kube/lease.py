@@ -148,8 +148,8 @@ class FencedWriter:
     writer: Writer
     election: Election
 
-    async def read(self, kind: Kind, namespace: str, name: str) -> Manifest:
-        return await self.writer.read(kind, namespace, name)
+    async def peek(self, kind: Kind, namespace: str, name: str) -> Manifest:
+        return await self.writer.peek(kind, namespace, name)
 
     async def apply(self, manifest: Manifest, subresource: str = "") -> Manifest:
         self.election.require()

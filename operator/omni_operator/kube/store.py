@@ -9,9 +9,9 @@ from omni_operator.plan.observe import Observed
 
 
 class Store:
-    """Objects by kind and model. `on_change` is told which model an object belongs to, whenever one changes."""
+    """Objects by kind and model. `on_change` is told of each change: whose, and of which kind of object."""
 
-    def __init__(self, on_change: Callable[[ModelKey], None]) -> None:
+    def __init__(self, on_change: Callable[[ModelKey, Kind], None]) -> None:
         self._objects: dict[Kind, dict[ModelKey, dict[str, Manifest]]] = defaultdict(lambda: defaultdict(dict))
         self._on_change = on_change
 
@@ -28,7 +28,7 @@ class Store:
     def put(self, item: Manifest) -> None:
         """Takes an object in, unless a newer state of it is known, and tells of the change."""
         if self._remember(item):
-            self._on_change(model_of(item))
+            self._on_change(model_of(item), kind_of(item))
 
     def remember(self, item: Manifest) -> None:
         """Takes in the answer to a write of our own, so that the next pass need not wait for the watch to bring it."""
@@ -40,7 +40,7 @@ class Store:
         known = self._of(kind_of(item), key).get(name)
         if known is not None and version_of(known) <= version_of(item):
             del self._objects[kind_of(item)][key][name]
-            self._on_change(key)
+            self._on_change(key, kind_of(item))
 
     def replace(self, kind: Kind, namespace: str | None, items: Iterable[Manifest], resource_version: str) -> None:
         """Takes in a whole list: what it lacks was deleted while nobody watched, unless it is newer than the list."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from omni_contract.wire import names as wire
 from omni_operator import labels
@@ -35,7 +36,7 @@ class Observed:
         """A model that is gone or going needs nothing: its children leave by garbage collection."""
         return self.model is not None and not self.model["metadata"].get("deletionTimestamp")
 
-    @property
+    @cached_property
     def owner(self) -> Owner:
         metadata = self.resource["metadata"]
         return Owner(
@@ -65,11 +66,11 @@ class Observed:
     def refresh(self) -> str | None:
         return annotations_of(self.resource).get(labels.REFRESH)
 
-    @property
+    @cached_property
     def owned_children(self) -> list[Manifest]:
         return [child for child in self.children if is_owned(child, self.resource["metadata"]["uid"])]
 
-    @property
+    @cached_property
     def deployments(self) -> Mapping[str, Manifest]:
         """The model's own, by component."""
         return {

@@ -56,7 +56,7 @@ class Script:
 
 async def followed(script: Script) -> list[str]:
     """The services that the store holds after the whole script."""
-    store = Store(lambda key: None)
+    store = Store(lambda key, kind: None)
     task = asyncio.create_task(Informer(script, Scope(SERVICE), store).run())
     async with asyncio.timeout(10):
         await script.is_over.wait()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from omni_operator.kube.queue import WorkQueue
+from omni_operator.kube.queue import Urgency, WorkQueue
 from omni_operator.objects import ModelKey
 
 A, B = ModelKey("team", "a"), ModelKey("team", "b")
@@ -103,3 +103,30 @@ async def test_a_model_that_takes_long_keeps_no_other_waiting(queue: WorkQueue) 
     await taken(queue)
     queue.wake(B)
     assert await taken(queue) == B
+
+
+async def test_what_a_user_said_comes_before_what_happened(queue: WorkQueue) -> None:
+    queue.wake(A)
+    queue.wake(B, Urgency.SAID)
+    assert [await taken(queue), await taken(queue)] == [B, A]
+
+
+async def test_a_model_in_line_moves_forward_when_its_user_says_something(queue: WorkQueue) -> None:
+    queue.wake(A)
+    queue.wake(B)
+    queue.wake(B, Urgency.SAID)
+    assert [await taken(queue), await taken(queue)] == [B, A]
+    queue.done(A)
+    queue.done(B)
+    assert await is_empty_for(queue, 0.05)
+
+
+async def test_urgency_outlasts_the_look_in_which_it_came(queue: WorkQueue) -> None:
+    queue.wake(A)
+    await taken(queue)
+    queue.wake(A, Urgency.SAID)
+    queue.wake(A)
+    queue.done(A)
+    await asyncio.sleep(0.02)
+    queue.wake(B)
+    assert await taken(queue) == A

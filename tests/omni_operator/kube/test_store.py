@@ -16,7 +16,7 @@ def woken() -> list[ModelKey]:
 
 @pytest.fixture
 def store(woken: list[ModelKey]) -> Store:
-    return Store(woken.append)
+    return Store(lambda key, kind: woken.append(key))
 
 
 def a_service(version: int, name: str = "toy-denoiser", namespace: str = "team", model: str = "toy") -> Manifest:
