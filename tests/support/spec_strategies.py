@@ -61,7 +61,16 @@ def edges() -> st.SearchStrategy[dict[str, Any]]:
 
 def connectors() -> st.SearchStrategy[dict[str, Any]]:
     named = st.fixed_dictionaries({"name": st.sampled_from(["fast", "shm", "grpc"])})
-    blocks = _maybe(shm=_maybe(size=quantities(), waitSeconds=st.sampled_from([0, 2.5])))
+    blocks = _maybe(
+        shm=_maybe(size=quantities(), waitSeconds=st.sampled_from([0, 2.5])),
+        mooncakeStore=_maybe(managed=st.booleans(), master=st.sampled_from(["store:50051", "10.0.0.1:50051"])),
+        mooncakeTransferEngine=_maybe(
+            protocol=st.sampled_from(["tcp", "rdma"]),
+            poolDevice=st.sampled_from(["cpu", "cuda"]),
+            firstPort=st.sampled_from([1024, 20_000]),
+        ),
+        yuanrong=_maybe(port=st.sampled_from([1, 31_501])),
+    )
     return st.tuples(named, blocks).map(lambda parts: parts[0] | parts[1])
 
 
@@ -103,7 +112,15 @@ SOUND: tuple[dict[str, Any], ...] = (
         "family": "qwen-image",
         "stages": [STAGE, {"name": "vae-decoder", "output": {"modality": "image", "final": True}}],
         "edges": [{"from": "denoiser", "to": "vae-decoder", "connector": "fast", "retain": "terminal"}],
-        "connectors": [{"name": "fast", "shm": {"size": "1Gi", "directory": "/mnt/memory", "checksum": True}}],
+        "connectors": [
+            {"name": "fast", "shm": {"size": "1Gi", "directory": "/mnt/memory", "checksum": True}},
+            {"name": "store", "mooncakeStore": {"managed": True, "segmentSize": "1Gi", "bufferSize": "64Mi"}},
+            {
+                "name": "rdma",
+                "mooncakeTransferEngine": {"protocol": "rdma", "deviceName": "mlx5_0", "firstPort": 20000},
+            },
+            {"name": "ascend", "yuanrong": {"host": "10.0.0.1", "getTimeoutSeconds": 0.5}},
+        ],
         "frontend": {
             "replicas": 2,
             "service": {"type": "NodePort", "nodePort": 30080},

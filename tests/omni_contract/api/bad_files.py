@@ -193,13 +193,28 @@ AGAINST_RULES = (
         "a connector without a kind",
         {"spec.connectors": [{"name": "fast"}]},
         "spec.connectors[0]",
-        'connector "fast" needs exactly one block that says its kind; the blocks are: shm: {}',
+        'connector "fast" needs exactly one block that says its kind; the blocks are: shm: {}, '
+        "mooncakeStore: {}, mooncakeTransferEngine: {}, yuanrong: {}",
     ),
     _bad(
         "a connector under the name of another",
         {"spec.connectors": [{"name": "grpc", "shm": {}}]},
         "spec.connectors[0].name",
         'a connector of another kind is called "grpc" already; choose another name',
+    ),
+    _bad(
+        "a store without a master",
+        {"spec.connectors": [{"name": "store", "mooncakeStore": {"segmentSize": "1Gi"}}]},
+        "spec.connectors[0].mooncakeStore",
+        "the store needs one master: set managed: true to have one started, or master to HOST:PORT of one that runs "
+        "already",
+    ),
+    _bad(
+        "a pool on a GPU that is to be read over TCP",
+        {"spec.connectors": [{"name": "engine", "mooncakeTransferEngine": {"poolDevice": "cuda"}}]},
+        "spec.connectors[0].mooncakeTransferEngine.poolDevice",
+        "poolDevice cuda needs protocol rdma, since over tcp a GPU's memory cannot be read; set protocol: rdma or "
+        "poolDevice: cpu",
     ),
     BadFile(
         "a connector that does not exist",

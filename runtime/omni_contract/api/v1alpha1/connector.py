@@ -5,6 +5,8 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import Field, StringConstraints
 
 from omni_contract.api.v1alpha1.base import DNS_LABEL, ApiModel, Quantity
+from omni_contract.api.v1alpha1.mooncake import MooncakeStoreConnector, MooncakeTransferEngineConnector
+from omni_contract.api.v1alpha1.yuanrong import YuanrongConnector
 
 ConnectorName = Annotated[str, StringConstraints(pattern=DNS_LABEL, min_length=1, max_length=30)]
 
@@ -26,9 +28,9 @@ class ShmConnector(ApiModel):
     checksum: bool = Field(False, description="Whether the consumer checks that payloads are undamaged.")
 
 
-ConnectorBlock: TypeAlias = ShmConnector
-ConnectorKind = Literal["auto", "inline", "grpc", "shm"]
-CONNECTOR_FIELDS: tuple[ConnectorKind, ...] = ("shm",)
+ConnectorBlock: TypeAlias = ShmConnector | MooncakeStoreConnector | MooncakeTransferEngineConnector | YuanrongConnector
+ConnectorKind = Literal["auto", "inline", "grpc", "shm", "mooncakeStore", "mooncakeTransferEngine", "yuanrong"]
+CONNECTOR_FIELDS: tuple[ConnectorKind, ...] = ("shm", "mooncakeStore", "mooncakeTransferEngine", "yuanrong")
 """Fields of an entry of `connectors` of which exactly one is set."""
 PLAIN_CONNECTORS: tuple[ConnectorKind, ...] = ("auto", "inline", "grpc")
 """Connectors without settings; every process has them."""
@@ -46,13 +48,23 @@ class ConnectorSpec(ApiModel):
     shm: ShmConnector | None = Field(
         None, description="Shared memory between stages on one host. Exactly one block is set."
     )
+    mooncake_store: MooncakeStoreConnector | None = Field(
+        None, description="Mooncake's store, with its master. Exactly one block is set."
+    )
+    mooncake_transfer_engine: MooncakeTransferEngineConnector | None = Field(
+        None, description="Mooncake's transfer engine, from worker to worker. Exactly one block is set."
+    )
+    yuanrong: YuanrongConnector | None = Field(
+        None, description="openYuanrong's data system. Exactly one block is set."
+    )
 
     @property
     def block(self) -> ConnectorBlock:
         """The block that is set; the rules have checked that there is one."""
-        if self.shm is None:
-            raise AssertionError(f'connector "{self.name}" passed the checks without settings')
-        return self.shm
+        for block in (self.shm, self.mooncake_store, self.mooncake_transfer_engine, self.yuanrong):
+            if block is not None:
+                return block
+        raise AssertionError(f'connector "{self.name}" passed the checks without settings')
 
 
 def built_in_connector(name: str) -> ConnectorSpec | None:
