@@ -44,10 +44,11 @@ class Authority:
             ]
         )
 
-    def server(self, name: str, hosts: Sequence[str]) -> Pair:
+    def server(self, name: str, hosts: Sequence[str], days: str = DAYS) -> Pair:
         """A certificate for a server that clients reach by these DNS names and IP addresses."""
         names = ",".join(f"IP:{host}" if _is_address(host) else f"DNS:{host}" for host in hosts)
-        return self._sign(name, f"/CN={name}", [f"subjectAltName={names}", "extendedKeyUsage=serverAuth,clientAuth"])
+        usages = ["extendedKeyUsage=serverAuth,clientAuth"]
+        return self._sign(name, f"/CN={name}", [f"subjectAltName={names}", *usages], days)
 
     def client(self, name: str, user: str, groups: Sequence[str] = ()) -> Pair:
         """A certificate that Kubernetes reads as this user in these groups."""
@@ -61,14 +62,14 @@ class Authority:
         run(["openssl", "ec", "-in", pair.key, "-pubout", "-out", pair.certificate])
         return pair
 
-    def _sign(self, name: str, subject: str, extensions: Sequence[str]) -> Pair:
+    def _sign(self, name: str, subject: str, extensions: Sequence[str], days: str = DAYS) -> Pair:
         pair = self.pair_of(name)
         request, wanted = self.folder / f"{name}.csr", self.folder / f"{name}.ext"
         wanted.write_text("\n".join(extensions))
         run(["openssl", "req", "-new", *KEY, "-subj", subject, "-keyout", pair.key, "-out", request])
         run(
             [
-                *("openssl", "x509", "-req", "-in", str(request), "-days", DAYS, "-extfile", str(wanted)),
+                *("openssl", "x509", "-req", "-in", str(request), "-days", days, "-extfile", str(wanted)),
                 *("-CA", str(self.pair.certificate), "-CAkey", str(self.pair.key), "-CAcreateserial"),
                 *("-out", str(pair.certificate)),
             ]

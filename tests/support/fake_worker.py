@@ -12,6 +12,9 @@ from omni_contract.wire.codec import decode, encode
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Array, Payload
 from omni_contract.wire.stage_pb2_grpc import StageWorkerServicer, add_StageWorkerServicer_to_server
+from omni_runtime.connectors.channels import SERVER_OPTIONS
+from omni_runtime.transport.plain import PLAIN
+from omni_runtime.transport.protocol import Transport
 
 
 @dataclass(eq=False)
@@ -55,6 +58,7 @@ class FakeWorker(StageWorkerServicer):
     answer: Answer | None = None
     final_by_handle: bool = False
     boot_id: str = "boot-1"
+    transport: Transport = PLAIN
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     jobs: list[Job] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
@@ -68,9 +72,9 @@ class FakeWorker(StageWorkerServicer):
         self._server: grpc.aio.Server | None = None
 
     async def __aenter__(self) -> Self:
-        self._server = grpc.aio.server(options=[("grpc.http2.min_ping_interval_without_data_ms", 5000)])
+        self._server = grpc.aio.server(interceptors=self.transport.interceptors, options=SERVER_OPTIONS)
         add_StageWorkerServicer_to_server(self, self._server)
-        self._server.add_insecure_port(self.address)
+        self.transport.bind(self._server, self.address)
         await self._server.start()
         return self
 
@@ -194,6 +198,7 @@ def announce(worker: FakeWorker, job: Job, edge: str, payload: Payload) -> None:
         request_id=job.request_id,
         connector="grpc",
         owner=worker.address,
+        owner_stage=worker.stage,
         boot_id=f"{worker.replica}-{worker.boot_id}",
         size_bytes=len(data),
         kind=wire.HANDLE_KIND_OBJECT,

@@ -9,6 +9,8 @@ PLURAL = "omnimodels"
 FIELD_MANAGER = "omni-operator"
 
 STAGE_PORT = 50051
+HEALTH_PORT = 50052
+"""In the clear, for the kubelet's probes, where STAGE_PORT speaks TLS."""
 FRONTEND_PORT = 8000
 METRICS_PORT = 9090
 
@@ -16,6 +18,7 @@ STAGE_FILE_PATH = "/etc/omni/stage.json"
 STAGE_TABLE_PATH = "/etc/omni/stage-table.json"
 STAGE_TABLE_KEY = "stage-table.json"
 API_KEYS_PATH = "/etc/omni/api-keys"
+TLS_PATH = "/etc/omni/tls"
 VOLUMES_ROOT = "/var/lib/omni/volumes"
 
 LABEL_MODEL = f"{GROUP}/model"
@@ -48,9 +51,23 @@ WORKER_TRANSFER_BYTES = "omni_worker_transfer_bytes"
 """Counter by `edge` and `direction`: "in" or "out"."""
 WORKER_HEARTBEAT_AGE_SECONDS = "omni_worker_heartbeat_age_seconds"
 WORKER_READY = "omni_worker_ready"
+WORKER_CERTIFICATE_EXPIRES = "omni_worker_certificate_expires_timestamp_seconds"
+FRONTEND_CERTIFICATE_EXPIRES = "omni_frontend_certificate_expires_timestamp_seconds"
+"""Unix time, so that "expires - time()" is what is left; only with TLS."""
+
+FRONTEND = "frontend"
+"""The component that is no stage."""
 
 FINAL = ""
 """The edge name of a stage's final output and of the client's request."""
+
+
+def certificate_name(component: str, model: str, namespace: str) -> str:
+    """The DNS name that a component's certificate is made out to.
+
+    Not the one of its Service, since workers are dialled by address; a wildcard of it covers one model and no other.
+    """
+    return f"{component}.{model}.{namespace}.omni"
 
 
 def edge_name(source: str, target: str) -> str:

@@ -208,7 +208,7 @@ class Load(_message.Message):
     def __init__(self, running: _Optional[int] = ..., waiting: _Optional[int] = ..., draining: _Optional[bool] = ..., asleep: _Optional[bool] = ...) -> None: ...
 
 class Handle(_message.Message):
-    __slots__ = ("key", "edge", "request_id", "connector", "owner", "boot_id", "size_bytes", "remaining_ms", "kind", "locator")
+    __slots__ = ("key", "edge", "request_id", "connector", "owner", "boot_id", "size_bytes", "remaining_ms", "kind", "locator", "owner_stage")
     KEY_FIELD_NUMBER: _ClassVar[int]
     EDGE_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
@@ -219,6 +219,7 @@ class Handle(_message.Message):
     REMAINING_MS_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     LOCATOR_FIELD_NUMBER: _ClassVar[int]
+    OWNER_STAGE_FIELD_NUMBER: _ClassVar[int]
     key: str
     edge: str
     request_id: str
@@ -229,7 +230,8 @@ class Handle(_message.Message):
     remaining_ms: int
     kind: HandleKind
     locator: bytes
-    def __init__(self, key: _Optional[str] = ..., edge: _Optional[str] = ..., request_id: _Optional[str] = ..., connector: _Optional[str] = ..., owner: _Optional[str] = ..., boot_id: _Optional[str] = ..., size_bytes: _Optional[int] = ..., remaining_ms: _Optional[int] = ..., kind: _Optional[_Union[HandleKind, str]] = ..., locator: _Optional[bytes] = ...) -> None: ...
+    owner_stage: str
+    def __init__(self, key: _Optional[str] = ..., edge: _Optional[str] = ..., request_id: _Optional[str] = ..., connector: _Optional[str] = ..., owner: _Optional[str] = ..., boot_id: _Optional[str] = ..., size_bytes: _Optional[int] = ..., remaining_ms: _Optional[int] = ..., kind: _Optional[_Union[HandleKind, str]] = ..., locator: _Optional[bytes] = ..., owner_stage: _Optional[str] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
     __slots__ = ("handle", "from_chunk")

@@ -1,10 +1,13 @@
-"""gRPC channels to other workers: one per address, shared, closed when its peer is gone."""
+"""gRPC channels to other workers: one per address, shared, closed when its peer is gone or our certificate new."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import grpc
+
+from omni_runtime.transport.plain import PLAIN
+from omni_runtime.transport.protocol import Transport
 
 MESSAGE_LIMIT_BYTES = 16 * 2**20
 
@@ -34,8 +37,9 @@ SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
 
 
 class _Shared:
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, edition: int) -> None:
         self.channel = channel
+        self.edition = edition
         self.users = 0
         self.is_broken = False
 
@@ -43,15 +47,14 @@ class _Shared:
 class ChannelPool:
     """Channels by address. One whose peer is gone is closed once nobody uses it, so that dead pods do not pile up."""
 
-    def __init__(self) -> None:
+    def __init__(self, transport: Transport = PLAIN) -> None:
+        self._transport = transport
         self._channels: dict[str, _Shared] = {}
 
     @asynccontextmanager
-    async def channel(self, address: str) -> AsyncIterator[grpc.aio.Channel]:
-        shared = self._channels.get(address)
-        if shared is None:
-            shared = _Shared(grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS))
-            self._channels[address] = shared
+    async def channel(self, address: str, stage: str = "") -> AsyncIterator[grpc.aio.Channel]:
+        """To the worker of that stage at the address."""
+        shared = await self._current(address) or self._opened(address, stage)
         shared.users += 1
         try:
             yield shared.channel
@@ -60,14 +63,32 @@ class ChannelPool:
             raise
         finally:
             shared.users -= 1
-            await self._drop_if_broken(address, shared)
+            await self._close_if_broken(address, shared)
 
     async def close(self) -> None:
         channels = [shared.channel for shared in self._channels.values()]
         self._channels.clear()
         await asyncio.gather(*(channel.close() for channel in channels))
 
-    async def _drop_if_broken(self, address: str, shared: _Shared) -> None:
-        if shared.is_broken and shared.users == 0 and self._channels.get(address) is shared:
+    async def _current(self, address: str) -> _Shared | None:
+        """One that was opened with another certificate than today's is left to those who use it now."""
+        shared = self._channels.get(address)
+        if shared is None or shared.edition == self._transport.edition:
+            return shared
+        del self._channels[address]
+        shared.is_broken = True
+        await self._close_if_broken(address, shared)
+        return None
+
+    def _opened(self, address: str, stage: str) -> _Shared:
+        edition = self._transport.edition
+        shared = _Shared(self._transport.channel(address, stage, CHANNEL_OPTIONS), edition)
+        self._channels[address] = shared
+        return shared
+
+    async def _close_if_broken(self, address: str, shared: _Shared) -> None:
+        if not shared.is_broken or shared.users > 0:
+            return
+        if self._channels.get(address) is shared:
             del self._channels[address]
-            await shared.channel.close()
+        await shared.channel.close()

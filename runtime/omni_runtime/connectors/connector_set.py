@@ -10,17 +10,25 @@ from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.connectors.protocol import Census, Connector, ConnectorContext
 from omni_runtime.connectors.registry import CONNECTORS
 from omni_runtime.connectors.store import PayloadStore
+from omni_runtime.transport.plain import PLAIN
+from omni_runtime.transport.protocol import Transport
 
 
 class ConnectorSet:
     """Makes each connector once: the plain ones always, since `auto` may choose any, and those with settings."""
 
     def __init__(
-        self, owner: str, boot_id: str, store: PayloadStore, with_settings: Iterable[ConnectorSpec] = ()
+        self,
+        owner: str,
+        boot_id: str,
+        store: PayloadStore,
+        with_settings: Iterable[ConnectorSpec] = (),
+        owner_stage: str = "",
+        transport: Transport = PLAIN,
     ) -> None:
         def made(name: str, kind: str, settings: ConnectorBlock | None) -> Connector:
             return CONNECTORS.factory(kind)(
-                ConnectorContext(name, settings, owner, boot_id, store, sibling=self.connector)
+                ConnectorContext(name, settings, owner, owner_stage, boot_id, store, transport, sibling=self.connector)
             )
 
         self._connectors: dict[str, Connector] = {kind: made(kind, kind, None) for kind in PLAIN_CONNECTORS}

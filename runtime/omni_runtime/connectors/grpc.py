@@ -26,10 +26,11 @@ class GrpcConnector:
     """Both sides of the connector: as owner it fills the store that Fetch serves, as consumer it calls Fetch."""
 
     def __init__(self, context: ConnectorContext) -> None:
-        self._owner = context.owner
+        self._owner, self._owner_stage = context.owner, context.owner_stage
         self._boot_id = context.boot_id
         self._store = context.store
-        self._channels = ChannelPool()
+        self._transport = context.transport
+        self._channels = ChannelPool(context.transport)
         self._releases = Releases(self._channels)
 
     async def open(self) -> None:
@@ -111,6 +112,7 @@ class GrpcConnector:
             request_id=request_id,
             connector="grpc",
             owner=self._owner,
+            owner_stage=self._owner_stage,
             boot_id=self._boot_id,
             remaining_ms=int(remaining_s * 1000),
             kind=kind,
@@ -128,11 +130,13 @@ class GrpcConnector:
         if remaining_s <= 0:
             raise _transfer_error(handle, "the deadline had passed before the transfer began")
         try:
-            async with self._channels.channel(handle.owner) as channel:
+            async with self._channels.channel(handle.owner, handle.owner_stage) as channel:
                 async for piece in StageWorkerStub(channel).Fetch(FetchRequest(handle=handle), timeout=remaining_s):
                     yield piece
         except grpc.aio.AioRpcError as error:
-            raise _transfer_error(handle, _reason(handle, error, remaining_s)) from error
+            refusal = self._transport.explain(error, handle.owner_stage)
+            reason = f"owner {handle.owner}: {refusal}" if refusal else _reason(handle, error, remaining_s)
+            raise _transfer_error(handle, reason) from error
 
 
 def _transfer_error(handle: Handle, reason: str) -> TransferError:

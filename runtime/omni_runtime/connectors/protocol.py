@@ -12,6 +12,7 @@ from omni_contract.api.v1alpha1 import ConnectorBlock
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.connectors.store import PayloadStore
+from omni_runtime.transport.protocol import Transport
 
 
 @dataclass(frozen=True)
@@ -71,15 +72,17 @@ class ConnectorContext:
     """What a connector knows of itself and of its process.
 
     `name` is the one that edges and handles use, `settings` the block of its entry in the model's `connectors`, `owner`
-    the address at which others reach this process ("" if it serves nothing), `sibling` gives the process's other
-    connectors by name.
+    the address at which others reach this process and `owner_stage` its stage, both "" if it serves nothing;
+    `transport` is how it reaches others, `sibling` gives the process's other connectors by name.
     """
 
     name: str
     settings: ConnectorBlock | None
     owner: str
+    owner_stage: str
     boot_id: str
     store: PayloadStore
+    transport: Transport
     sibling: Callable[[str], Connector]
 
     def settings_as(self, block: type[Settings]) -> Settings:

@@ -40,7 +40,7 @@ class Releases:
 
     async def _call(self, owner: str, handles: list[Handle]) -> None:
         try:
-            async with self._channels.channel(owner) as channel:
+            async with self._channels.channel(owner, handles[0].owner_stage) as channel:
                 await StageWorkerStub(channel).Release(ReleaseRequest(handles=handles), timeout=RELEASE_TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
             # A dead owner holds nothing; a slow one frees them at their deadline or on Discard.

@@ -14,6 +14,7 @@ from omni_contract.wire.stage_table import StageTable
 from omni_runtime.frontend.server import serve
 from omni_runtime.frontend.settings import add_arguments, settings_from
 from omni_runtime.tracing.start import MissingTelemetryError
+from omni_runtime.transport.protocol import TransportError
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitCode.MISCONFIGURED
     try:
         uvloop.run(serve(settings, table))
-    except MissingTelemetryError as error:
+    except (MissingTelemetryError, TransportError) as error:
         logger.error("%s", error)
         return ExitCode.MISCONFIGURED
     except SystemExit:

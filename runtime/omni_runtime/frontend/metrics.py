@@ -13,11 +13,11 @@ from prometheus_client import (
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from omni_contract.wire.names import METRIC_PREFIX
+from omni_contract.wire import names
 from omni_runtime.orchestrator import Orchestrator
 
 SECONDS = (0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
-_PREFIX = f"{METRIC_PREFIX}_frontend"
+_PREFIX = f"{names.METRIC_PREFIX}_frontend"
 
 
 class FrontendMetrics:
@@ -55,6 +55,8 @@ class _StageCollector:
         yield CounterMetricFamily(
             f"{_PREFIX}_retries", "Sessions that lost work and ran it again.", self._orchestrator.retries_total
         )
+        if (expires_s := self._orchestrator.certificate_expires_s) is not None:
+            yield GaugeMetricFamily(names.FRONTEND_CERTIFICATE_EXPIRES, "When our certificate ends.", expires_s)
         waiting = GaugeMetricFamily(f"{_PREFIX}_waiting", "Requests that wait for a replica.", labels=["stage"])
         running = GaugeMetricFamily(f"{_PREFIX}_running", "Requests at the stage's replicas.", labels=["stage"])
         replicas = GaugeMetricFamily(f"{_PREFIX}_replicas", "Replicas that take work.", labels=["stage"])

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from omni_contract.wire.names import FRONTEND
 from omni_contract.wire.stage_table import StageTable
 from omni_runtime.frontend.app import create_app
 from omni_runtime.frontend.settings import FrontendSettings
@@ -16,6 +17,9 @@ from omni_runtime.orchestrator.discovery.local import LocalDiscovery
 from omni_runtime.orchestrator.discovery.protocol import Discovery
 from omni_runtime.tracing.spans import Tracing
 from omni_runtime.tracing.start import start_tracing
+from omni_runtime.transport.plain import PLAIN
+from omni_runtime.transport.protocol import Transport
+from omni_runtime.transport.tls import TlsTransport
 
 logger = logging.getLogger(__name__)
 
@@ -25,9 +29,13 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 async def serve(settings: FrontendSettings, table: StageTable) -> None:
-    """Returns after SIGTERM: no new connections, running requests finish within the drain timeout."""
+    """Returns after SIGTERM: no new connections, running requests finish within the drain timeout.
+
+    Raises TransportError at once if the certificate cannot be used.
+    """
+    transport = transport_of(settings, table)
     tracing = start_tracing(settings.tracing, "frontend", settings.frontend_id)
-    of_orchestrator = OrchestratorSettings(settings.frontend_id, tracing=tracing)
+    of_orchestrator = OrchestratorSettings(settings.frontend_id, tracing=tracing, transport=transport)
     orchestrator = Orchestrator(table, discovery_of(settings, table), of_orchestrator)
     try:
         async with orchestrator.running():
@@ -43,6 +51,12 @@ def discovery_of(settings: FrontendSettings, table: StageTable) -> Discovery:
 
         return KubernetesDiscovery(table)
     return LocalDiscovery(table)
+
+
+def transport_of(settings: FrontendSettings, table: StageTable) -> Transport:
+    if settings.tls is None:
+        return PLAIN
+    return TlsTransport(settings.tls, FRONTEND, table.model, table.namespace)
 
 
 def server_config(settings: FrontendSettings, orchestrator: Orchestrator, tracing: Tracing) -> uvicorn.Config:

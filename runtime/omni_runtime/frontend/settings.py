@@ -12,6 +12,7 @@ from omni_runtime.tracing import settings as tracing
 from omni_runtime.tracing.settings import TracingSettings
 
 DEFAULT_BODY_TIMEOUT_S = 30.0
+HOST_HELP = "address to listen on (default: %(default)s); 0.0.0.0 is every address of the host"
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class FrontendSettings:
     discovery: Literal["local", "kubernetes"]
     frontend_id: str
     api_keys: Path | None = None
+    tls: Path | None = None
+    """A folder with the certificate that workers ask for; None reaches them in the clear."""
     log_json: bool = False
     drain_timeout_s: float | None = None
     """None: as long as a request may take."""
@@ -33,7 +36,7 @@ class FrontendSettings:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stage-table", type=Path, default=Path(STAGE_TABLE_PATH), help="JSON file of the model")
-    parser.add_argument("--host", default="0.0.0.0", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--host", default="127.0.0.1", help=HOST_HELP)
     parser.add_argument("--port", type=int, default=FRONTEND_PORT, help="port to listen on (default: %(default)s)")
     parser.add_argument(
         "--discovery",
@@ -43,6 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--api-keys", type=Path, help="folder of files that hold API keys; without it, no key is asked")
     tracing.add_arguments(parser)
+    parser.add_argument(
+        "--tls",
+        type=Path,
+        metavar="DIR",
+        help="folder with tls.crt, tls.key and ca.crt: speak mutual TLS with the workers",
+    )
     parser.add_argument("--log-json", action="store_true", help="write log lines as JSON")
     parser.add_argument(
         "--drain-timeout",
@@ -65,6 +74,7 @@ def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str])
         discovery=arguments.discovery,
         frontend_id=environment.get("OMNI_POD_NAME") or socket.gethostname(),
         api_keys=arguments.api_keys,
+        tls=arguments.tls,
         log_json=arguments.log_json,
         drain_timeout_s=arguments.drain_timeout,
         body_timeout_s=arguments.body_timeout,

@@ -8,6 +8,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.names import HEALTH_READY
 from omni_contract.wire.stage_pb2_grpc import StageWorkerStub
+from omni_runtime.connectors.channels import MESSAGE_LIMIT_BYTES
 from omni_runtime.orchestrator.link import Link
 from omni_runtime.orchestrator.settings import OrchestratorSettings
 
@@ -32,13 +33,14 @@ async def _attach_once(link: Link, settings: OrchestratorSettings) -> bool:
     reason, is_loss = "the worker closed the stream", True
     try:
         async with (
-            grpc.aio.insecure_channel(link.address, _channel_options(settings)) as channel,
+            settings.transport.channel(link.address, link.stage, channel_options(settings)) as channel,
             asyncio.timeout(None) as patience,
         ):
             link.end_stream = lambda: patience.reschedule(asyncio.get_running_loop().time())
             await _attach(link, channel, settings.connect_timeout_s)
     except grpc.aio.AioRpcError as exc:
         reason = exc.details() or exc.code().name
+        link.check_refusal(settings.transport.explain(exc, link.stage))
     except (WrongWorkerError, TimeoutError) as exc:
         reason = str(exc) or "no longer needed"
     except asyncio.CancelledError:
@@ -82,7 +84,7 @@ async def _wait_for(event: asyncio.Event, most_s: float) -> None:
         return
 
 
-def _channel_options(settings: OrchestratorSettings) -> list[tuple[str, int]]:
+def channel_options(settings: OrchestratorSettings) -> list[tuple[str, int]]:
     return [
         # A pool of its own for each try, so that gRPC's back-off does not add to ours.
         ("grpc.use_local_subchannel_pool", 1),
@@ -91,6 +93,7 @@ def _channel_options(settings: OrchestratorSettings) -> list[tuple[str, int]]:
         # Without this one, a process that hangs or a node that is gone is noticed after a minute.
         ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS),
         ("grpc.http2.max_pings_without_data", 0),
-        ("grpc.max_receive_message_length", 64 << 20),
+        ("grpc.max_receive_message_length", MESSAGE_LIMIT_BYTES),
+        ("grpc.max_send_message_length", MESSAGE_LIMIT_BYTES),
         ("grpc.enable_http_proxy", 0),
     ]

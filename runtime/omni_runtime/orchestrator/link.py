@@ -63,6 +63,7 @@ class Link:
         self._backlog = Backlog(work)
         self._work = work
         self._reported_busy = 0
+        self._refusal: str | None = None
         self.retired = asyncio.Event()
 
     @property
@@ -120,9 +121,16 @@ class Link:
         self.replica = replica_info(self.address, info)
         self._sleeps = info.state == wire.WORKER_STATE_ASLEEP
         self.is_draining = self._sleeps or info.state == wire.WORKER_STATE_DRAINING
+        self._refusal = None
         self._reported_busy, self.refused_until_s = 0, 0.0
         logger.info("worker attached", extra={"stage": self.stage, "replica": info.replica, "address": self.address})
         self._observer.link_changed(self)
+
+    def check_refusal(self, reason: str | None) -> None:
+        """Says once why no stream came about, as far as it is about certificates: trying again will not help."""
+        if self.replica is None and reason is not None and reason != self._refusal:
+            self._refusal = reason
+            logger.warning("no stream to worker: %s", reason, extra={"stage": self.stage, "address": self.address})
 
     def detached(self, reason: str, is_loss: bool = True) -> bool:
         """Tells every session that had something there; False if there was no stream."""

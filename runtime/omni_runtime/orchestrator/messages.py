@@ -1,7 +1,6 @@
 """What a worker is sent to start a stage of a request."""
 
 from collections.abc import Mapping
-from functools import cached_property
 
 from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.codec import encode
@@ -22,15 +21,11 @@ class StartMessages:
         inputs = [_input(edge.name, payloads[edge.name].source) for edge in step.planned.inputs]
         return wire.Start(
             remaining_ms=max(1, int(remaining_s * 1000)),
-            inputs=inputs or [wire.Input(edge=FINAL, inline=self._client_request)],
+            inputs=inputs or [wire.Input(edge=FINAL, inline=self._request.encoded_payload)],
             parameters=self._encoded_parameters(step.planned.sampling),
             outputs=step.wanted,
             traceparent=step.span.traceparent,
         )
-
-    @cached_property
-    def _client_request(self) -> bytes:
-        return encode(self._request.payload).to_bytes()
 
     def _encoded_parameters(self, sampling: Mapping[str, Value]) -> bytes:
         """Most models have the same defaults for all stages."""

@@ -54,8 +54,9 @@ class Orchestrator:
         self._membership = Membership(table, discovery, settings)
         self._tracing = settings.tracing
         self._sessions: set[Session] = set()
+        self._transport = settings.transport
         store = PayloadStore(settings.largest_output_bytes)
-        self._connectors = ConnectorSet("", secrets.token_hex(8), store)
+        self._connectors = ConnectorSet("", secrets.token_hex(8), store, transport=settings.transport)
         self.retries_total = 0
 
     @asynccontextmanager
@@ -86,6 +87,11 @@ class Orchestrator:
         await self._membership.wait_seen()
 
     @property
+    def certificate_expires_s(self) -> float | None:
+        """Unix seconds; None without TLS."""
+        return self._transport.expires_s
+
+    @property
     def open_sessions(self) -> int:
         return len(self._sessions)
 
@@ -102,6 +108,8 @@ class Orchestrator:
 
     def submit_all(self, requests: Sequence[SessionRequest]) -> list[Session]:
         """All of them, or none; they are one tenant's."""
+        for request in requests:
+            request.check_size()
         plans = [self._membership.plan(request.modalities) for request in requests]
         self._admit(plans[0], requests[0].tenant, len(requests))
         sessions = [Session(request, self._context(plan)) for request, plan in zip(requests, plans, strict=True)]

@@ -5,9 +5,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
+from omni_contract.wire.codec import encode
+from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Payload, Value
 from omni_contract.wire.stage_pb2 import Handle
+from omni_runtime.connectors.channels import MESSAGE_LIMIT_BYTES
 from omni_runtime.orchestrator.work import Kind, kind_of
+
+PAYLOAD_LIMIT_BYTES = MESSAGE_LIMIT_BYTES - 2 * 2**20
+"""What is left is for the request's parameters and for the other messages of its batch."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,16 @@ class SessionRequest:
     def kind(self) -> Kind:
         """Requests of one kind take about as long."""
         return kind_of(self.payload, self.parameters)
+
+    @cached_property
+    def encoded_payload(self) -> bytes:
+        return encode(self.payload).to_bytes()
+
+    def check_size(self) -> None:
+        """A message that no worker takes would break the stream, and with it the requests of everybody else."""
+        if (size_bytes := len(self.encoded_payload)) > PAYLOAD_LIMIT_BYTES:
+            text = f"the request's input has {size_bytes:,} bytes; a stage takes at most {PAYLOAD_LIMIT_BYTES:,}"
+            raise OmniError(ErrorCode.PAYLOAD_TOO_LARGE, text)
 
 
 @dataclass(frozen=True)

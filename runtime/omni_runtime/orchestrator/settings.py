@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from omni_runtime.orchestrator.routing import Choose, choose
 from omni_runtime.tracing.spans import UNTRACED, Tracing
+from omni_runtime.transport.plain import PLAIN
+from omni_runtime.transport.protocol import Transport
 
 
 @dataclass(frozen=True)
@@ -22,3 +24,4 @@ class OrchestratorSettings:
     tracing: Tracing = UNTRACED
     choose: Choose = choose
     """Which replica serves a stage of a request."""
+    transport: Transport = PLAIN

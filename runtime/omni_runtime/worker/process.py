@@ -7,17 +7,12 @@ import logging
 import os
 import secrets
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import grpc
-from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
-from prometheus_client import start_http_server
 
 from omni_contract.wire import names
 from omni_contract.wire.stage_file import StageFile
 from omni_contract.wire.stage_pb2_grpc import add_ControlServicer_to_server, add_StageWorkerServicer_to_server
-from omni_runtime.connectors.channels import SERVER_OPTIONS
 from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.connectors.store import PayloadStore
 from omni_runtime.engines.protocol import Engine, UnusableEngineError
@@ -25,18 +20,20 @@ from omni_runtime.engines.registry import create_engine
 from omni_runtime.plugins import MissingExtraError, UnknownPluginError
 from omni_runtime.tracing.spans import STAGE, Tracing
 from omni_runtime.tracing.start import MissingTelemetryError, start_tracing
+from omni_runtime.transport.plain import PLAIN
+from omni_runtime.transport.protocol import Transport, TransportError
+from omni_runtime.transport.tls import TlsTransport
 from omni_runtime.worker.admin import serving_admin
 from omni_runtime.worker.control import Control
 from omni_runtime.worker.control_service import ControlService
 from omni_runtime.worker.errors import (
     DrainTimedOutError,
     EngineEndedError,
-    ListenError,
     LoadError,
     MisconfiguredError,
     StartupTimedOutError,
 )
-from omni_runtime.worker.health import WorkerHealth
+from omni_runtime.worker.listening import listening
 from omni_runtime.worker.service import StageWorkerService
 from omni_runtime.worker.settings import WorkerSettings
 from omni_runtime.worker.stage import Stage
@@ -44,8 +41,6 @@ from omni_runtime.worker.states import Event
 
 logger = logging.getLogger(__name__)
 
-FLUSH_S = 2.0
-"""How long frontends may take to read the last messages."""
 PR_SET_PDEATHSIG = 1
 
 
@@ -64,14 +59,23 @@ async def run_worker(settings: WorkerSettings, file: StageFile) -> None:
     """Returns after SIGTERM, when everything is finished; raises WorkerError if it ends otherwise."""
     boot_id = secrets.token_hex(8)
     store = PayloadStore(settings.payload_limit_bytes)
-    connectors = ConnectorSet(settings.advertise, boot_id, store, file.connectors)
-    tracing = _tracing(settings, file)
+    transport, tracing = _transport(settings, file), _tracing(settings, file)
+    connectors = ConnectorSet(settings.advertise, boot_id, store, file.connectors, file.stage, transport)
     stage = Stage(file, _engine(file), connectors, tracing)
     service = StageWorkerService(stage, store, boot_id, settings.replica, settings.locality)
     stage.metrics.gauge(names.WORKER_FRONTENDS, "Frontends attached.", lambda: service.frontends)
+    if transport.expires_s is not None:
+        text = "When the certificate in use ends."
+        stage.metrics.gauge(names.WORKER_CERTIFICATE_EXPIRES, text, lambda: transport.expires_s or 0)
     control = Control(stage, settings.replica, settings.profile_dir)
+
+    def add_services(server: grpc.aio.Server) -> None:
+        add_StageWorkerServicer_to_server(service, server)
+        add_ControlServicer_to_server(ControlService(control), server)
+
     await connectors.open()
-    async with _listening(stage, service, control, settings), serving_admin(control, settings.admin):
+    # Probes and Describe are answered from here on, before the engine has loaded.
+    async with listening(settings, transport, stage, add_services), serving_admin(control, settings.admin):
         try:
             await _live(stage, service)
         finally:
@@ -94,34 +98,13 @@ def _tracing(settings: WorkerSettings, file: StageFile) -> Tracing:
         raise MisconfiguredError(f'stage "{file.stage}" cannot start: {error}') from error
 
 
-@asynccontextmanager
-async def _listening(
-    stage: Stage, service: StageWorkerService, control: Control, settings: WorkerSettings
-) -> AsyncIterator[None]:
-    """The gRPC server answers probes and Describe from here on, before the engine has loaded."""
-    server = grpc.aio.server(options=SERVER_OPTIONS)
-    add_StageWorkerServicer_to_server(service, server)
-    add_ControlServicer_to_server(ControlService(control), server)
-    add_HealthServicer_to_server(WorkerHealth(stage, settings.liveness_timeout_s), server)
-    _bind(server, stage, settings)
-    await server.start()
-    logger.info("listening on %s", settings.listen)
+def _transport(settings: WorkerSettings, file: StageFile) -> Transport:
+    if settings.tls is None:
+        return PLAIN
     try:
-        yield
-    finally:
-        await server.stop(FLUSH_S)
-
-
-def _bind(server: grpc.aio.Server, stage: Stage, settings: WorkerSettings) -> None:
-    try:
-        server.add_insecure_port(settings.listen)
-    except RuntimeError as error:
-        raise ListenError(f"cannot listen on {settings.listen}: it is in use or not an address of this host") from error
-    if settings.metrics_port is not None:
-        try:
-            start_http_server(settings.metrics_port, registry=stage.metrics.registry)
-        except OSError as error:
-            raise ListenError(f"cannot serve metrics on port {settings.metrics_port}: {error.strerror}") from error
+        return TlsTransport(settings.tls, file.stage, file.model, settings.namespace)
+    except TransportError as error:
+        raise MisconfiguredError(f'stage "{file.stage}" cannot start: {error}') from error
 
 
 async def _live(stage: Stage, service: StageWorkerService) -> None:

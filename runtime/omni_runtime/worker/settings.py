@@ -13,6 +13,8 @@ from omni_runtime.tracing.settings import TracingSettings
 DEFAULT_PAYLOAD_LIMIT_BYTES = 4 * 2**30
 DEFAULT_LIVENESS_TIMEOUT_S = 120.0
 DEFAULT_ADMIN_HOST = "127.0.0.1"
+ANY_ADDRESS = ("0.0.0.0", "[::]")
+LISTEN_HELP = '"HOST:PORT" or "unix:PATH" (default: %(default)s); "0.0.0.0:PORT" listens on every address of the host'
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class AdminAddress:
 class WorkerSettings:
     """`advertise` is the address that goes into handles; `locality` is equal for workers that share memory.
 
-    Without `admin` nothing is served there; without `profile_dir` profiles are refused.
+    Probes and metrics listen on the host of `listen`. Without `admin` nothing is served there; without `profile_dir`
+    profiles are refused.
     """
 
     stage_file: Path
@@ -35,6 +38,10 @@ class WorkerSettings:
     advertise: str
     replica: str
     locality: str
+    namespace: str = "default"
+    tls: Path | None = None
+    """None: in the clear."""
+    health_port: int | None = None
     metrics_port: int | None = None
     log_json: bool = False
     die_with_parent: bool = False
@@ -47,9 +54,17 @@ class WorkerSettings:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stage-file", type=Path, default=Path(STAGE_FILE_PATH), help="JSON file of the stage")
-    parser.add_argument("--listen", default=f"0.0.0.0:{STAGE_PORT}", help='"HOST:PORT" or "unix:PATH"')
+    parser.add_argument("--listen", default=f"127.0.0.1:{STAGE_PORT}", help=LISTEN_HELP)
     parser.add_argument("--advertise", help="address that other workers dial; default: the pod's, else --listen")
     parser.add_argument("--replica", help="name of this replica; default: the pod's, else the host's")
+    parser.add_argument(
+        "--tls",
+        type=Path,
+        metavar="DIR",
+        help="folder with tls.crt, tls.key and ca.crt: speak mutual TLS with frontends and other workers",
+    )
+    parser.add_argument("--namespace", help="part of the certificate's name; default: the pod's, else \"default\"")
+    parser.add_argument("--health-port", type=int, help="answer health checks on this port, too, without TLS")
     parser.add_argument("--metrics-port", type=int, help="serve Prometheus metrics over HTTP on this port")
     parser.add_argument("--admin-port", type=int, help="serve the control calls over HTTP on this port")
     parser.add_argument(
@@ -82,6 +97,9 @@ def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str])
         advertise=arguments.advertise or _pod_address(arguments.listen, environment),
         replica=arguments.replica or environment.get("OMNI_POD_NAME") or host,
         locality=host,
+        namespace=arguments.namespace or environment.get("OMNI_NAMESPACE") or "default",
+        tls=arguments.tls,
+        health_port=arguments.health_port,
         metrics_port=arguments.metrics_port,
         log_json=arguments.log_json,
         die_with_parent=arguments.die_with_parent,
@@ -95,8 +113,8 @@ def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str])
 
 def _pod_address(listen: str, environment: Mapping[str, str]) -> str:
     """A pod listens on all addresses, which nobody can dial; it is reached by its own."""
+    host, _, port = listen.rpartition(":")
     pod_ip = environment.get("OMNI_POD_IP")
-    if not pod_ip or listen.startswith("unix:"):
+    if not pod_ip or host not in ANY_ADDRESS:
         return listen
-    host = f"[{pod_ip}]" if ":" in pod_ip else pod_ip
-    return f"{host}:{listen.rpartition(':')[2]}"
+    return f"[{pod_ip}]:{port}" if ":" in pod_ip else f"{pod_ip}:{port}"

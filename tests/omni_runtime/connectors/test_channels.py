@@ -10,6 +10,7 @@ from omni_contract.wire.stage_pb2 import Handle, ReleaseReply, ReleaseRequest
 from omni_contract.wire.stage_pb2_grpc import StageWorkerServicer, StageWorkerStub, add_StageWorkerServicer_to_server
 from omni_runtime.connectors.channels import ChannelPool
 from omni_runtime.connectors.releases import Releases
+from omni_runtime.transport.plain import PlainTransport
 
 
 class Owner(StageWorkerServicer):
@@ -54,6 +55,20 @@ async def test_the_channel_of_an_unreachable_peer_is_dropped_once_nobody_uses_it
             assert same is still_used
     async with pool.channel("unix:nowhere") as fresh:
         assert fresh is not still_used
+    await pool.close()
+
+
+async def test_a_new_certificate_gives_new_calls_a_new_channel_and_leaves_the_old_one_to_its_users():
+    transport = PlainTransport()
+    pool = ChannelPool(transport)
+    async with pool.channel("unix:nowhere") as before:
+        transport.edition += 1
+        async with pool.channel("unix:nowhere") as after:
+            assert after is not before
+        assert before.get_state() is not grpc.ChannelConnectivity.SHUTDOWN
+    assert before.get_state() is grpc.ChannelConnectivity.SHUTDOWN
+    async with pool.channel("unix:nowhere") as still:
+        assert still is after
     await pool.close()
 
 

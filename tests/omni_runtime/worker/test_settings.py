@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from omni_runtime.worker.listening import beside
 from omni_runtime.worker.settings import WorkerSettings, add_arguments, settings_from
 
 
@@ -15,10 +16,30 @@ def settings(*arguments: str, **environment: str) -> WorkerSettings:
 
 
 def test_in_a_pod_nothing_need_be_said():
-    found = settings(OMNI_POD_NAME="painter-denoiser-0", OMNI_POD_IP="10.1.2.3")
-    assert (found.stage_file, found.listen) == (Path("/etc/omni/stage.json"), "0.0.0.0:50051")
-    assert (found.advertise, found.replica) == ("10.1.2.3:50051", "painter-denoiser-0")
+    pod = {"OMNI_POD_NAME": "painter-denoiser-0", "OMNI_POD_IP": "10.1.2.3", "OMNI_NAMESPACE": "team"}
+    found = settings("--listen", "0.0.0.0:50051", **pod)
+    assert found.stage_file == Path("/etc/omni/stage.json")
+    assert (found.advertise, found.replica, found.namespace) == ("10.1.2.3:50051", "painter-denoiser-0", "team")
     assert not found.die_with_parent and not found.log_json and found.metrics_port is None
+
+
+def test_a_worker_that_is_told_nothing_is_reached_from_this_host_only_and_in_the_clear():
+    found = settings(OMNI_POD_IP="10.1.2.3")
+    assert (found.listen, found.advertise) == ("127.0.0.1:50051", "127.0.0.1:50051")
+    assert (found.tls, found.health_port, found.admin, found.namespace) == (None, None, None, "default")
+
+
+@pytest.mark.parametrize(
+    ("listen", "address"),
+    [
+        ("127.0.0.1:50051", "127.0.0.1:9090"),
+        ("0.0.0.0:50051", "0.0.0.0:9090"),
+        ("[::]:50051", "[::]:9090"),
+        ("unix:/run/stage.sock", "127.0.0.1:9090"),
+    ],
+)
+def test_probes_and_metrics_listen_beside_the_stage(listen: str, address: str):
+    assert beside(listen, 9090) == address
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.stage_file import StageFile
 from omni_contract.wire.stage_pb2_grpc import ControlStub, StageWorkerStub
 from omni_runtime.connectors.channels import CHANNEL_OPTIONS
+from omni_runtime.transport.plain import PLAIN
+from omni_runtime.transport.protocol import Transport
 from tests.omni_runtime.worker.frontend import PATIENCE_S, Frontend
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -25,11 +27,14 @@ SERVING = health_pb2.HealthCheckResponse.SERVING
 class WorkerProcess:
     """Use as `async with`; it waits until the worker is ready unless told not to. `log` is what it wrote so far."""
 
-    def __init__(self, file: StageFile, folder: Path, wait_ready: bool = True, **options: Any) -> None:
+    def __init__(
+        self, file: StageFile, folder: Path, wait_ready: bool = True, transport: Transport = PLAIN, **options: Any
+    ) -> None:
         self.address = f"unix:{folder}/{file.stage}.sock"
         self._file = file
         self._folder = folder
         self._wait_ready = wait_ready
+        self._transport = transport
         self._options = options
 
     @property
@@ -60,7 +65,7 @@ class WorkerProcess:
     async def __aenter__(self) -> Self:
         with self._log_path.open("wb") as log:
             self.process = await asyncio.create_subprocess_exec(*self.command, stderr=log)
-        self.channel = grpc.aio.insecure_channel(self.address, options=CHANNEL_OPTIONS)
+        self.channel = self._new_channel()
         self.stub = StageWorkerStub(self.channel)
         self.control = ControlStub(self.channel)
         if self._wait_ready:
@@ -72,6 +77,9 @@ class WorkerProcess:
             self.process.kill()
         await self.process.wait()
         await self.channel.close()
+
+    def _new_channel(self) -> grpc.aio.Channel:
+        return self._transport.channel(self.address, self._file.stage, CHANNEL_OPTIONS)
 
     async def until_serving(self, service: str, wanted: int = SERVING) -> None:
         """By the health service's own watch, so there is nothing to poll."""
@@ -98,7 +106,7 @@ class WorkerProcess:
 
     @asynccontextmanager
     async def attached(self) -> AsyncIterator["AttachedFrontend"]:
-        async with grpc.aio.insecure_channel(self.address, options=CHANNEL_OPTIONS) as channel:
+        async with self._new_channel() as channel:
             frontend = AttachedFrontend(StageWorkerStub(channel))
             try:
                 yield frontend

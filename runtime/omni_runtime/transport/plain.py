@@ -1,0 +1,25 @@
+"""In the clear: for Unix sockets in a private folder, and for networks that are trusted."""
+
+from collections.abc import Sequence
+
+import grpc
+
+from omni_runtime.transport.protocol import ChannelOptions
+
+
+class PlainTransport:
+    edition = 0
+    expires_s: float | None = None
+    interceptors: Sequence[grpc.aio.ServerInterceptor] = ()
+
+    def channel(self, address: str, stage: str, options: ChannelOptions) -> grpc.aio.Channel:
+        return grpc.aio.insecure_channel(address, options=options)
+
+    def bind(self, server: grpc.aio.Server, address: str) -> None:
+        server.add_insecure_port(address)
+
+    def explain(self, error: grpc.aio.AioRpcError, stage: str) -> str | None:
+        return None
+
+
+PLAIN = PlainTransport()

@@ -1,0 +1,96 @@
+"""The orchestrator over mutual TLS, and what it does with a message that no stage would take."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_contract.wire.names import FRONTEND
+from omni_contract.wire.stage_table import StageTable
+from omni_runtime.orchestrator import Orchestrator, OrchestratorSettings, SessionRequest
+from omni_runtime.orchestrator.discovery.local import LocalDiscovery
+from omni_runtime.orchestrator.request import PAYLOAD_LIMIT_BYTES
+from omni_runtime.transport.plain import PLAIN
+from omni_runtime.transport.protocol import Transport
+from omni_runtime.transport.tls import TlsTransport
+from tests.support.certificates import MODEL, NAMESPACE, CertificateMaker, name_of
+from tests.support.fake_model import fake_worker, located
+from tests.support.stage_tables import chain
+
+STAGES = ("encoder", "painter")
+
+
+@pytest.fixture(scope="module")
+def maker(tmp_path_factory: pytest.TempPathFactory) -> CertificateMaker:
+    return CertificateMaker.create(tmp_path_factory.mktemp("tls"))
+
+
+def tls(maker: CertificateMaker, component: str) -> TlsTransport:
+    return TlsTransport(maker.folder_of(component), component, MODEL, NAMESPACE)
+
+
+@asynccontextmanager
+async def orchestrator_of(table: StageTable, transport: Transport = PLAIN) -> AsyncIterator[Orchestrator]:
+    settings = OrchestratorSettings(frontend_id="test", reconnect_first_s=0.01, transport=transport)
+    async with Orchestrator(table, LocalDiscovery(table), settings).running() as orchestrator:
+        yield orchestrator
+
+
+def request(request_id: str = "r1", prompt: str = "a cat", side: int = 8) -> SessionRequest:
+    return SessionRequest(request_id, {"prompt": prompt}, parameters={"width": side, "height": side})
+
+
+@pytest.mark.case("runtime:Q4")
+async def test_requests_and_large_pictures_travel_over_mutual_tls(maker: CertificateMaker, tmp_path: Path) -> None:
+    table = located(chain(*STAGES), tmp_path)
+    async with AsyncExitStack() as workers, orchestrator_of(table, tls(maker, FRONTEND)) as orchestrator:
+        for name in STAGES:
+            worker = fake_worker(table, name, tmp_path, transport=tls(maker, name), final_by_handle=True)
+            await workers.enter_async_context(worker)
+        result = await orchestrator.run(request(side=300))
+    assert result.outputs[0].payload["image"].shape == (300, 300, 3)  # type: ignore[union-attr]
+
+
+async def test_a_stage_with_another_one_s_certificate_gets_no_work_and_the_log_says_once_why(
+    maker: CertificateMaker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = located(chain(*STAGES, queue_timeout_seconds=1), tmp_path)
+    impostor = fake_worker(table, "encoder", tmp_path, transport=tls(maker, "painter"))
+    async with impostor, orchestrator_of(table, tls(maker, FRONTEND)) as orchestrator:
+        with pytest.raises(OmniError) as caught:
+            await orchestrator.run(request())
+    assert caught.value.code is ErrorCode.STAGE_UNAVAILABLE
+    assert impostor.jobs == []
+    refusals = [record for record in caplog.records if "no stream to worker" in record.getMessage()]
+    assert [record.getMessage() for record in refusals] == [
+        f"no stream to worker: its certificate is not made out to {name_of('encoder')}"
+    ]
+    assert refusals[0].__dict__["stage"] == "encoder"
+
+
+async def test_a_request_that_is_too_large_for_a_message_is_refused_and_harms_no_other(tmp_path: Path) -> None:
+    table = located(chain("painter"), tmp_path)
+    async with fake_worker(table, "painter", tmp_path) as worker, orchestrator_of(table) as orchestrator:
+        worker.gate.clear()
+        async with orchestrator.submit(request("r1")) as session:
+            await worker.started(1)
+            with pytest.raises(OmniError, match="a stage takes at most") as caught:
+                orchestrator.submit(request("r2", prompt="x" * (PAYLOAD_LIMIT_BYTES + 1)))
+            assert caught.value.code is ErrorCode.PAYLOAD_TOO_LARGE
+            worker.gate.set()
+            assert [event async for event in session]
+            assert session.retries == 0
+        assert orchestrator.open_sessions == 0
+
+
+async def test_the_largest_request_fits_into_a_message_with_others_before_it(tmp_path: Path) -> None:
+    table = located(chain("painter"), tmp_path)
+    async with fake_worker(table, "painter", tmp_path), orchestrator_of(table) as orchestrator:
+        await orchestrator.wait_ready()
+        sessions = [orchestrator.submit(request("r1", "x" * (2**20 - 1024)))]
+        sessions.append(orchestrator.submit(request("r2", "x" * (PAYLOAD_LIMIT_BYTES - 1024))))
+        for session in sessions:
+            assert [event async for event in session]
+            assert session.retries == 0
