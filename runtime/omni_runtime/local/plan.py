@@ -34,6 +34,7 @@ class Place:
     created: int
     """Unix seconds; what /v1/models reports."""
     api_keys: Path | None = None
+    trace_dir: Path | None = None
 
     @property
     def volumes_root(self) -> Path:
@@ -100,7 +101,7 @@ def _stage_process(stage: ResolvedStage, replica: int, place: Place, devices: Ma
     return ProcessPlan(
         name=name,
         module="omni_runtime.worker",
-        arguments=(*files, *where, LOG_JSON),
+        arguments=(*files, *where, *_tracing(place), LOG_JSON),
         environment={**stage.device.env, **devices},
         health=address,
         start_timeout_s=stage.startup_timeout_s,
@@ -109,18 +110,23 @@ def _stage_process(stage: ResolvedStage, replica: int, place: Place, devices: Ma
 
 
 def _frontend_process(model: ResolvedModel, place: Place, table: Path) -> ProcessPlan:
+    files = ("--stage-table", str(table))
     keys = () if place.api_keys is None else ("--api-keys", str(place.api_keys))
     where = ("--host", place.host, "--port", str(place.port), "--discovery", "local")
     drain_s = max(stage.drain_timeout_s for stage in model.stages)
     return ProcessPlan(
         name=FRONTEND,
         module="omni_runtime.frontend",
-        arguments=("--stage-table", str(table), *where, *keys, "--drain-timeout", str(drain_s), LOG_JSON),
+        arguments=(*files, *where, *keys, *_tracing(place), "--drain-timeout", str(drain_s), LOG_JSON),
         environment={},
         health=f"http://{_url_host(place.host)}:{place.port}/readyz",
         start_timeout_s=FRONTEND_START_S + max(stage.startup_timeout_s for stage in model.stages),
         stop_timeout_s=FRONTEND_STOP_MARGIN_S + STAGE_STOP_MARGIN_S + drain_s,
     )
+
+
+def _tracing(place: Place) -> tuple[str, ...]:
+    return () if place.trace_dir is None else ("--trace-dir", str(place.trace_dir.absolute()))
 
 
 def _stage_file_text(model: ResolvedModel, stage: ResolvedStage, place: Place) -> str:

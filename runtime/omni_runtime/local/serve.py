@@ -45,6 +45,7 @@ def serve(settings: ServeSettings) -> int:
             volumes=volumes,
             created=settings.created,
             api_keys=settings.api_keys,
+            trace_dir=settings.trace_dir,
         )
         plan = local_plan(model, place)
         _write(plan)
