@@ -23,12 +23,11 @@ class ConnectorSet:
         boot_id: str,
         store: PayloadStore,
         with_settings: Iterable[ConnectorSpec] = (),
-        owner_stage: str = "",
         transport: Transport = PLAIN,
     ) -> None:
         def made(name: str, kind: str, settings: ConnectorBlock | None) -> Connector:
             return CONNECTORS.factory(kind)(
-                ConnectorContext(name, settings, owner, owner_stage, boot_id, store, transport, sibling=self.connector)
+                ConnectorContext(name, settings, owner, boot_id, store, self.connector, transport)
             )
 
         self._connectors: dict[str, Connector] = {kind: made(kind, kind, None) for kind in PLAIN_CONNECTORS}

@@ -26,7 +26,7 @@ class GrpcConnector:
     """Both sides of the connector: as owner it fills the store that Fetch serves, as consumer it calls Fetch."""
 
     def __init__(self, context: ConnectorContext) -> None:
-        self._owner, self._owner_stage = context.owner, context.owner_stage
+        self._owner = context.owner
         self._boot_id = context.boot_id
         self._store = context.store
         self._transport = context.transport
@@ -112,7 +112,7 @@ class GrpcConnector:
             request_id=request_id,
             connector="grpc",
             owner=self._owner,
-            owner_stage=self._owner_stage,
+            owner_stage=self._transport.component,
             boot_id=self._boot_id,
             remaining_ms=int(remaining_s * 1000),
             kind=kind,

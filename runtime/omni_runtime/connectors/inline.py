@@ -36,7 +36,7 @@ class InlineConnector:
             request_id=request_id,
             connector="inline",
             owner=self._context.owner,
-            owner_stage=self._context.owner_stage,
+            owner_stage=self._context.transport.component,
             boot_id=self._context.boot_id,
             size_bytes=encoded.size_bytes,
             remaining_ms=int(remaining_s * 1000),

@@ -12,6 +12,7 @@ from omni_contract.api.v1alpha1 import ConnectorBlock
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.connectors.store import PayloadStore
+from omni_runtime.transport.plain import PLAIN
 from omni_runtime.transport.protocol import Transport
 
 
@@ -72,18 +73,17 @@ class ConnectorContext:
     """What a connector knows of itself and of its process.
 
     `name` is the one that edges and handles use, `settings` the block of its entry in the model's `connectors`, `owner`
-    the address at which others reach this process and `owner_stage` its stage, both "" if it serves nothing;
-    `transport` is how it reaches others, `sibling` gives the process's other connectors by name.
+    the address at which others reach this process ("" if it serves nothing), `sibling` gives the process's other
+    connectors by name. `transport` is how it reaches others; handles tell its component as `owner_stage`.
     """
 
     name: str
     settings: ConnectorBlock | None
     owner: str
-    owner_stage: str
     boot_id: str
     store: PayloadStore
-    transport: Transport
     sibling: Callable[[str], Connector]
+    transport: Transport = PLAIN
 
     def settings_as(self, block: type[Settings]) -> Settings:
         """The settings, of the type that the connector's kind stands for in the resource."""

@@ -8,6 +8,7 @@ from omni_runtime.transport.protocol import ChannelOptions
 
 
 class PlainTransport:
+    component = ""
     edition = 0
     expires_s: float | None = None
     interceptors: Sequence[grpc.aio.ServerInterceptor] = ()

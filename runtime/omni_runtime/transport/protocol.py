@@ -14,6 +14,11 @@ class TransportError(Exception):
 
 class Transport(Protocol):
     @property
+    def component(self) -> str:
+        """Which part of the model we present ourselves as: a stage, or the frontend. "" where nobody asks."""
+        ...
+
+    @property
     def edition(self) -> int:
         """Grows when channels opened from now on differ from those opened before, as after a new certificate."""
         ...

@@ -35,6 +35,7 @@ class TlsTransport:
 
     def __init__(self, folder: Path, component: str, model: str, namespace: str) -> None:
         self._folder = folder
+        self.component = component
         self._name_of = partial(certificate_name, model=model, namespace=namespace)
         self._name = self._name_of(component)
         self._lock = Lock()

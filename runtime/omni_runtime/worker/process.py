@@ -60,7 +60,7 @@ async def run_worker(settings: WorkerSettings, file: StageFile) -> None:
     boot_id = secrets.token_hex(8)
     store = PayloadStore(settings.payload_limit_bytes)
     transport, tracing = _transport(settings, file), _tracing(settings, file)
-    connectors = ConnectorSet(settings.advertise, boot_id, store, file.connectors, file.stage, transport)
+    connectors = ConnectorSet(settings.advertise, boot_id, store, file.connectors, transport=transport)
     stage = Stage(file, _engine(file), connectors, tracing)
     service = StageWorkerService(stage, store, boot_id, settings.replica, settings.locality)
     stage.metrics.gauge(names.WORKER_FRONTENDS, "Frontends attached.", lambda: service.frontends)
