@@ -9,7 +9,7 @@ import itertools
 from dataclasses import dataclass, field
 
 from omni_contract.wire import stage_pb2 as wire
-from omni_contract.wire.codec import decode
+from omni_contract.wire.codec import decode, encode
 from omni_contract.wire.errors import TransferError
 from omni_contract.wire.names import edge_name
 from omni_contract.wire.payload import Payload
@@ -143,6 +143,17 @@ class World:
             self._accept(worker, work)
         self.deliver()
 
+    def answer(self, worker: Worker, index: int) -> None:
+        """An attempt is accepted, gives its outputs inline and finishes, all in one message."""
+        if not worker.work:
+            return
+        work = worker.work[index % len(worker.work)]
+        if not work.is_accepted and self._read_inputs(worker, work):
+            data = encode({"prompt": work.trail, "trail": work.trail}).to_bytes()
+            outputs = [wire.Output(edge=edge, inline=data) for edge in work.start.outputs]
+            self._send(worker, work, accepted=True, outputs=outputs, finished=wire.Finished())
+            self.deliver()
+
     def fail(self, worker: Worker, index: int, code: str, retryable: bool) -> None:
         if worker.work:
             work = worker.work[index % len(worker.work)]
@@ -176,13 +187,18 @@ class World:
 
     def _accept(self, worker: Worker, work: Work) -> None:
         work.is_accepted = True
+        if self._read_inputs(worker, work):
+            self._send(worker, work, accepted=True)
+
+    def _read_inputs(self, worker: Worker, work: Work) -> bool:
+        """False if the attempt has failed because an input is gone."""
         try:
             parts = [self._consume(one) for one in work.start.inputs]
         except TransferError as exc:
             self._send(worker, work, failed=wire.Failed(code=exc.code, message=exc.message, retryable=True))
-            return
+            return False
         work.trail = f"({'+'.join(sorted(parts))}){worker.link.stage}"
-        self._send(worker, work, accepted=True)
+        return True
 
     def _consume(self, one: wire.Input) -> str:
         if one.WhichOneof("source") == "inline":

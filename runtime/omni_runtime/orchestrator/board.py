@@ -17,10 +17,7 @@ class Board:
     @property
     def is_complete(self) -> bool:
         """True once every stage has finished and every final output was read."""
-        return all(
-            step.state is StageState.FINISHED and (step.is_answered or step.planned.modality is None)
-            for step in self.steps.values()
-        )
+        return all(map(_is_done, self.steps.values()))
 
     @property
     def unfinished(self) -> list[str]:
@@ -28,14 +25,13 @@ class Board:
 
     def fed(self) -> list[Step]:
         """The stages that have got all of their inputs and do not know it yet."""
-        return [
-            step
-            for step in self.steps.values()
-            if step.state is StageState.WAITING and all(edge.name in self.payloads for edge in step.planned.inputs)
-        ]
+        waiting = [step for step in self.steps.values() if step.state is StageState.WAITING]
+        return [step for step in waiting if self.payloads.keys() >= step.planned.input_names]
 
     def wanted(self, step: Step) -> tuple[str, ...]:
         """What a stage is asked for: each edge with a consumer yet to run, and the final output unless it was read."""
+        if step.attempt == 0:
+            return step.planned.output_names
         edges = (edge for edge in step.planned.outputs if self.steps[edge.target].state is not StageState.FINISHED)
         names = tuple(edge.name for edge in edges if edge.name not in self.payloads)
         return (*names, FINAL) if step.planned.modality and not step.is_answered else names
@@ -74,3 +70,7 @@ class Board:
 
     def _is_unsent(self, stage: str) -> bool:
         return self.steps[stage].state in NOT_SENT
+
+
+def _is_done(step: Step) -> bool:
+    return step.state is StageState.FINISHED and (step.is_answered or step.planned.modality is None)

@@ -31,7 +31,11 @@ class PlannedStage:
     modality: str | None
     sampling: Mapping[str, Value]
 
-    @property
+    @cached_property
+    def input_names(self) -> frozenset[str]:
+        return frozenset(edge.name for edge in self.inputs)
+
+    @cached_property
     def output_names(self) -> tuple[str, ...]:
         """What the stage is asked to produce for, "" being the client."""
         final = () if self.modality is None else (FINAL,)

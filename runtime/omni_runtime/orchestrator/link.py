@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from omni_contract.wire import stage_pb2 as wire
-from omni_runtime.orchestrator.outbox import Outbox, OutboxFullError
+from omni_runtime.orchestrator.outbox import Outbox
 from omni_runtime.orchestrator.routing import ReplicaInfo
 from omni_runtime.orchestrator.settings import OrchestratorSettings
 from omni_runtime.orchestrator.work import ANY, Backlog, Kind, WorkModel
@@ -94,21 +94,29 @@ class Link:
 
     @property
     def has_room(self) -> bool:
-        return self.in_flight < self.max_in_flight and _now_s() >= self.refused_until_s
+        if self.in_flight >= self.max_in_flight:
+            return False
+        return not self.refused_until_s or _now_s() >= self.refused_until_s
 
-    def start(self, listener: Listener, message: wire.FrontendMessage, kind: Kind) -> None:
-        self._listeners[message.request_id] = listener
-        self._backlog.begin((message.request_id, message.attempt), kind, _now_s())
-        self._send(message)
+    def start(self, listener: Listener, request_id: str, attempt: int, kind: Kind, added_bytes: int) -> wire.Start:
+        """The start message, for the session to fill in; `added_bytes` is about what its inputs take."""
+        self._listeners[request_id] = listener
+        self._backlog.begin((request_id, attempt), kind, _now_s())
+        return self._message(request_id, attempt, added_bytes).start
 
     def cancel(self, request_id: str, attempt: int) -> None:
-        self._send(wire.FrontendMessage(request_id=request_id, attempt=attempt, cancel=wire.Cancel()))
+        self._message(request_id, attempt).cancel.SetInParent()
 
     def discard(self, request_id: str) -> None:
         """The request is over: the worker drops what it holds, and its late messages reach nobody."""
-        if self._listeners.pop(request_id, None):
-            self._send(wire.FrontendMessage(request_id=request_id, discard=wire.Discard()))
-            self._leave_if_idle()
+        if request_id in self._listeners:
+            self._message(request_id).discard.SetInParent()
+            self.forget(request_id)
+
+    def forget(self, request_id: str) -> None:
+        """Nothing runs and nothing is held there for the request any more."""
+        self._listeners.pop(request_id, None)
+        self._leave_if_idle()
 
     def retire(self) -> None:
         """The worker is no longer a member: no new work, and the stream ends with the last session that uses it."""
@@ -171,12 +179,11 @@ class Link:
         had_refused, self.refused_until_s = self.refused_until_s > 0, 0.0
         return had_refused
 
-    def _send(self, message: wire.FrontendMessage) -> None:
-        try:
-            self.outbox.put(message)
-        except OutboxFullError:
-            logger.exception("worker does not read", extra={"stage": self.stage, "address": self.address})
+    def _message(self, request_id: str, attempt: int = 0, added_bytes: int = 0) -> wire.FrontendMessage:
+        if self.outbox.is_full:
+            logger.error("worker does not read", extra={"stage": self.stage, "address": self.address})
             self.end_stream()
+        return self.outbox.message(request_id, attempt, added_bytes)
 
     def _leave_if_idle(self) -> None:
         if self.retired.is_set() and not self._listeners:

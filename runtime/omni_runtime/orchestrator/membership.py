@@ -61,10 +61,13 @@ class Membership:
         )
 
     def link_changed(self, link: Link) -> None:
+        pools = list(self.pools.values())
+        for pool in pools:
+            pool.look()
         self._viable.clear()
         if link.is_routable or link.is_asleep:
             self._note_seen(link.stage)
-        for pool in list(self.pools.values()):
+        for pool in pools:
             pool.members_changed()
 
     def slot_freed(self, link: Link) -> None:

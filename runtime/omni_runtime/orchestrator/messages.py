@@ -1,6 +1,7 @@
 """What a worker is sent to start a stage of a request."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.codec import encode
@@ -10,18 +11,43 @@ from omni_runtime.orchestrator.request import SessionRequest
 from omni_runtime.orchestrator.steps import EdgePayload, Source, Step
 
 
+@dataclass(slots=True)
+class StartContent:
+    """All that a start message says but the time that is left. `inputs` come with the edge of each."""
+
+    inputs: Sequence[tuple[str, Source]]
+    parameters: bytes
+    outputs: Sequence[str]
+    traceparent: str
+
+    @property
+    def size_bytes(self) -> int:
+        """About what it takes in the message; names and handles are small."""
+        return len(self.parameters) + sum(len(source) for _, source in self.inputs if isinstance(source, bytes))
+
+    def fill(self, start: wire.Start, remaining_s: float) -> None:
+        start.remaining_ms = max(1, int(remaining_s * 1000))
+        for edge, source in self.inputs:
+            if isinstance(source, bytes):
+                start.inputs.add(edge=edge, inline=source)
+            else:
+                start.inputs.add(edge=edge, handle=source)
+        start.parameters = self.parameters
+        start.outputs.extend(self.outputs)
+        start.traceparent = self.traceparent
+
+
 class StartMessages:
-    """Makes the start messages of one request; what several stages share is encoded once."""
+    """What the start messages of one request say; what several stages share is encoded once."""
 
     def __init__(self, request: SessionRequest) -> None:
         self._request = request
         self._parameters: list[tuple[Mapping[str, Value], bytes]] = []
 
-    def start(self, step: Step, payloads: Mapping[str, EdgePayload], remaining_s: float) -> wire.Start:
-        inputs = [_input(edge.name, payloads[edge.name].source) for edge in step.planned.inputs]
-        return wire.Start(
-            remaining_ms=max(1, int(remaining_s * 1000)),
-            inputs=inputs or [wire.Input(edge=FINAL, inline=self._request.encoded_payload)],
+    def content(self, step: Step, payloads: Mapping[str, EdgePayload]) -> StartContent:
+        inputs = [(edge.name, payloads[edge.name].source) for edge in step.planned.inputs]
+        return StartContent(
+            inputs=inputs or [(FINAL, self._request.encoded_payload)],
             parameters=self._encoded_parameters(step.planned.sampling),
             outputs=step.wanted,
             traceparent=step.span.traceparent,
@@ -35,9 +61,3 @@ class StartMessages:
             known = encode(merged).to_bytes() if merged else b""
             self._parameters.append((sampling, known))
         return known
-
-
-def _input(edge: str, source: Source) -> wire.Input:
-    if isinstance(source, bytes):
-        return wire.Input(edge=edge, inline=source)
-    return wire.Input(edge=edge, handle=source)

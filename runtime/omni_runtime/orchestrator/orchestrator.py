@@ -55,6 +55,8 @@ class Orchestrator:
         self._tracing = settings.tracing
         self._sessions: set[Session] = set()
         self._transport = settings.transport
+        self._contexts_of = table
+        self._contexts: dict[Plan, SessionContext] = {}
         store = PayloadStore(settings.largest_output_bytes)
         self._connectors = ConnectorSet("", secrets.token_hex(8), store, transport=settings.transport)
         self.retries_total = 0
@@ -123,6 +125,14 @@ class Orchestrator:
         return await collect(self.submit(request))
 
     def _context(self, plan: Plan) -> SessionContext:
+        """One for all requests of a plan; a new table has new plans."""
+        if self._contexts_of is not self.table:
+            self._contexts_of, self._contexts = self.table, {}
+        if plan not in self._contexts:
+            self._contexts[plan] = self._new_context(plan)
+        return self._contexts[plan]
+
+    def _new_context(self, plan: Plan) -> SessionContext:
         limits = self.table.limits
         return SessionContext(
             plan=plan,
@@ -138,9 +148,12 @@ class Orchestrator:
     def _admit(self, plan: Plan, tenant: str, arriving: int) -> None:
         pools = self._membership.pools
         first = pools[plan.stages[0].name]
+        waiting, free_slots = sum(pool.waiting for pool in pools.values()), first.free_slots
+        if not waiting and arriving <= free_slots:
+            return
         queue = Queue(
-            waiting=sum(pool.waiting for pool in pools.values()),
-            free_slots=first.free_slots,
+            waiting=waiting,
+            free_slots=free_slots,
             most=self.table.limits.max_queue_length,
             drain_s=self._drain_s(),
             of_tenant=first.waiting_of_tenant,

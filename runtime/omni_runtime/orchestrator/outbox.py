@@ -7,25 +7,35 @@ from collections.abc import AsyncIterator
 from omni_contract.wire.stage_pb2 import FrontendBatch, FrontendMessage
 
 
-class OutboxFullError(Exception):
-    """The worker does not read; its link is as good as broken."""
-
-
 class Outbox:
-    """A queue of one link's messages. `put` never waits; `batches` takes all that is there."""
+    """A queue of one link's messages, which are filled in where they are: in the batch that leaves.
+
+    Adding never waits; whoever adds looks at `is_full`, which means that the worker does not read.
+    """
 
     def __init__(self, frontend_id: str, most_messages: int, batch_bytes: int) -> None:
         self._frontend_id = frontend_id
         self._most_messages = most_messages
-        self._batch_bytes = batch_bytes
-        self._waiting: deque[FrontendMessage] = deque()
+        self._most_bytes = batch_bytes
+        self._full: deque[FrontendBatch] = deque()
+        self._waiting = 0
+        """Messages in all batches that have not left."""
+        self._begin_batch()
         self._filled = asyncio.Event()
 
-    def put(self, message: FrontendMessage) -> None:
-        if len(self._waiting) >= self._most_messages:
-            raise OutboxFullError(f"{self._most_messages} messages wait for the worker")
-        self._waiting.append(message)
+    @property
+    def is_full(self) -> bool:
+        return self._waiting >= self._most_messages
+
+    def message(self, request_id: str, attempt: int = 0, added_bytes: int = 0) -> FrontendMessage:
+        """A new message, to be filled in at once; `added_bytes` is about what the caller is going to add to it."""
+        if self._batch_bytes >= self._most_bytes:
+            self._full.append(self._batch)
+            self._begin_batch()
+        self._batch_bytes += added_bytes
+        self._waiting += 1
         self._filled.set()
+        return self._batch.messages.add(request_id=request_id, attempt=attempt)
 
     async def batches(self) -> AsyncIterator[FrontendBatch]:
         """Endless; the first batch says who we are."""
@@ -36,11 +46,16 @@ class Outbox:
 
     def take(self) -> FrontendBatch:
         """What waits, as far as it fits into one message."""
-        batch, size_bytes = FrontendBatch(), 0
-        while self._waiting and size_bytes < self._batch_bytes:
-            message = self._waiting.popleft()
-            size_bytes += message.ByteSize()
-            batch.messages.append(message)
+        if self._full:
+            batch = self._full.popleft()
+        else:
+            batch = self._batch
+            self._begin_batch()
+        self._waiting -= len(batch.messages)
         if not self._waiting:
             self._filled.clear()
         return batch
+
+    def _begin_batch(self) -> None:
+        self._batch = FrontendBatch()
+        self._batch_bytes = 0

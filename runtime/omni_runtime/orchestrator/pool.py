@@ -32,7 +32,7 @@ class Viability(Protocol):
     def __call__(self, boot_id: str) -> bool: ...
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Ticket:
     """A session's place in a stage's queue. `contracts` are those of the payloads that it brings along.
 
@@ -60,6 +60,8 @@ class StagePool:
         self._choose = choose
         self.work = WorkModel()
         self.links: dict[str, Link] = {}
+        self.routable: list[Link] = []
+        """The links that take work, as of the last look."""
         self._queue: FairQueue[Ticket] = FairQueue()
         self._choices = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -71,10 +73,6 @@ class StagePool:
     @property
     def waiting_of_tenant(self) -> Mapping[str, int]:
         return self._queue.waiting()
-
-    @property
-    def routable(self) -> list[Link]:
-        return [link for link in self.links.values() if link.is_routable]
 
     @property
     def is_asleep(self) -> bool:
@@ -92,7 +90,10 @@ class StagePool:
         return self.waiting * self.work.typical_s / slots if slots else 1.0
 
     def enqueue(self, ticket: Ticket, is_urgent: bool = False) -> None:
-        """Assigns at once if a replica has room; an urgent ticket (a retry) goes first."""
+        """Assigns at once if a replica has room and nobody waits; an urgent ticket (a retry) goes first."""
+        if not self._queue and (link := self._place(ticket)) is not None:
+            self._assign(ticket, link)
+            return
         if is_urgent:
             self._queue.push_urgent(ticket)
         else:
@@ -112,6 +113,10 @@ class StagePool:
         self.withdraw(ticket)
         ticket.waiter.pushed_out(error)
 
+    def look(self) -> None:
+        """A link may take more or less than before; `members_changed` follows once every pool has looked."""
+        self.routable = [link for link in self.links.values() if link.is_routable]
+
     def members_changed(self) -> None:
         self.pump()
         self._watch_deserted(self._queue)
@@ -125,14 +130,17 @@ class StagePool:
             link = self._place(ticket)
             if link is not None:
                 self._queue.serve(ticket)
-                ticket.is_waiting = False
-                ticket.waiter.assigned(self.stage, link)
+                self._assign(ticket, link)
 
     def pause(self, link: Link) -> None:
         """The worker was full, though by our count it had room: other frontends use it, too."""
         loop = asyncio.get_running_loop()
         link.refused_until_s = loop.time() + REFUSED_PAUSE_S
         loop.call_at(link.refused_until_s, self.pump)
+
+    def _assign(self, ticket: Ticket, link: Link) -> None:
+        ticket.is_waiting = False
+        ticket.waiter.assigned(self.stage, link)
 
     def _place(self, ticket: Ticket) -> Link | None:
         fitting = preferred(self._fitting(ticket), ticket.avoid)

@@ -65,12 +65,14 @@ def choose(candidates: Sequence[Candidate], work_s: float) -> Candidate | None:
 def preferred(candidates: Iterable[Candidate], avoid: frozenset[str]) -> list[Candidate]:
     """The candidates without the addresses to avoid, unless nothing else is there."""
     everyone = list(candidates)
+    if not avoid:
+        return everyone
     return [candidate for candidate in everyone if candidate.address not in avoid] or everyone
 
 
 def can_read(replica: ReplicaInfo, contracts: Mapping[str, str]) -> bool:
     """True if the replica agrees with the producers on each edge in `contracts`."""
-    return all(replica.inputs.get(edge) == contract_hash for edge, contract_hash in contracts.items())
+    return contracts.items() <= replica.inputs.items()
 
 
 def viable(plan: Plan, replicas: Mapping[str, Sequence[ReplicaInfo]]) -> frozenset[str]:

@@ -76,6 +76,9 @@ class Session:
         self._board = Board(context.plan)
         self._messages = StartMessages(request)
         self._links: set[Link] = set()
+        """Workers that run something for this, or hold it."""
+        self._holders: set[Link] = set()
+        """Those of them that have announced a payload which lies with them."""
         self._events: deque[SessionEvent | Announced] = deque()
         self._arrived = asyncio.Event()
         self._error: OmniError | None = None
@@ -162,9 +165,9 @@ class Session:
         step.begin(link, self._board.wanted(step))
         step.span = self._span_of(step)
         self._links.add(link)
-        start = self._messages.start(step, self._board.payloads, self.remaining_s)
-        message = wire.FrontendMessage(request_id=self.request.request_id, attempt=step.attempt, start=start)
-        link.start(self, message, self.request.kind)
+        content = self._messages.content(step, self._board.payloads)
+        start = link.start(self, self.request.request_id, step.attempt, self.request.kind, content.size_bytes)
+        content.fill(start, self.remaining_s)
 
     def unavailable(self, stage: str) -> None:
         self._end(SessionEventKind.REFUSED, no_replica(stage, self._context.queue_timeout_s, self._context.pools))
@@ -219,11 +222,15 @@ class Session:
         self._emit(Progress(step.name, progress.step, progress.total))
 
     def _announced(self, step: Step, output: wire.Output) -> None:
-        step.wanted = tuple(edge for edge in step.wanted if edge != output.edge)
-        if output.edge == FINAL:
-            self._emit(Announced(step.name, step.attempt, source_of(output)))
-        elif step.link is not None and step.replica is not None:
-            self._board.payloads[output.edge] = EdgePayload(source_of(output), step.link, step.replica)
+        edge, source = output.edge, source_of(output)
+        step.wanted = tuple(wanted for wanted in step.wanted if wanted != edge)
+        assert step.link is not None and step.replica is not None, "only a step that has begun is listened to"
+        if not isinstance(source, bytes):
+            self._holders.add(step.link)
+        if edge == FINAL:
+            self._emit(Announced(step.name, step.attempt, source))
+        else:
+            self._board.payloads[edge] = EdgePayload(source, step.link, step.replica)
             self._feed()
 
     def _finished(self, step: Step, finished: wire.Finished) -> None:
@@ -233,6 +240,9 @@ class Session:
             return
         step.usage = usage_of(finished.usage)
         step.move(StageEventKind.FINISHED)
+        if step.link is not None and step.link not in self._holders:
+            self._links.discard(step.link)
+            step.link.forget(self.request.request_id)
         self._check_complete()
 
     def _failed(self, step: Step, failed: wire.Failed) -> None:

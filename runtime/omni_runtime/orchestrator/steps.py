@@ -1,6 +1,6 @@
 """One stage of one request: where it is, who does it, and what it has announced."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from omni_contract.wire import stage_pb2 as wire
@@ -13,9 +13,10 @@ from omni_runtime.orchestrator.states import StageEventKind, StageState, next_st
 from omni_runtime.tracing.spans import NO_SPAN, Span
 
 Source: TypeAlias = bytes | wire.Handle
+NO_USAGE = StageUsage()
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Step:
     """`attempt` counts the tries; messages of an earlier one are stale. `avoid` holds addresses that failed here."""
 
@@ -29,7 +30,7 @@ class Step:
     ticket: Ticket | None = None
     avoid: frozenset[str] = frozenset()
     is_answered: bool = False
-    usage: StageUsage = field(default_factory=StageUsage)
+    usage: StageUsage = NO_USAGE
     span: Span = NO_SPAN
     """Of the current attempt, from its start to its end."""
 

@@ -56,12 +56,15 @@ async def test_a_final_output_by_handle_is_fetched_from_its_worker(tmp_path: Pat
     assert result.outputs[0].payload["image"].shape == (200, 300, 3)  # type: ignore[union-attr]
 
 
-async def test_every_worker_that_took_part_is_told_to_drop_what_it_holds(tmp_path: Path) -> None:
+async def test_every_worker_that_holds_something_is_told_to_drop_it_and_no_other(tmp_path: Path) -> None:
     table = located(image_table(), tmp_path)
     async with fake_model(table, tmp_path) as workers, orchestrator_of(table) as orchestrator:
-        await orchestrator.run(request("r1"))
-        for worker in workers.values():
-            await worker.told(lambda worker=worker: worker.discarded == ["r1"])
+        for name in ("r1", "r2"):
+            await orchestrator.run(request(name))
+        *holders, last = (workers[name] for name in IMAGE_STAGES)
+        for worker in holders:
+            await worker.told(lambda worker=worker: worker.discarded == ["r1", "r2"])
+        assert last.discarded == [] and last.held == {}
         assert orchestrator.open_sessions == 0
 
 

@@ -29,6 +29,7 @@ WHAT = (
     "advance",
     "advance",
     "advance",
+    "answer",
     "fail",
     "refuse",
     "full",
@@ -51,6 +52,8 @@ async def act(world: World, step: Step) -> None:
             world.arrive()
         case "advance":
             world.advance(worker, second)
+        case "answer":
+            world.answer(worker, second)
         case "fail":
             world.fail(worker, second, "stage_failed", retryable=True)
         case "refuse":
