@@ -1,5 +1,6 @@
 """The `serve` blocks of the documents, as typed but for the port: the first command stays up for the others."""
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -31,8 +32,15 @@ def test_serving_prints_what_the_document_says(
         assert is_as_shown(serve.log() + serve.printed(), shown), serve.log() + serve.printed()
         for command in others:
             line = command.line.replace(DOCUMENTED_PORT, port)
-            done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=120, check=True)
+            done = subprocess.run(
+                ["bash", "-c", line], env=with_omni(), capture_output=True, text=True, timeout=120, check=True
+            )
             assert is_as_shown(done.stdout, command.printed), done.stdout[:200]
+
+
+def with_omni() -> dict[str, str]:
+    """The environment of a user whose PATH has `omni`."""
+    return {**os.environ, "PATH": f"{OMNI.parent}:{os.environ['PATH']}"}
 
 
 def test_the_printed_requests_work_as_they_stand(tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
