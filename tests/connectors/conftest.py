@@ -1,43 +1,58 @@
 """One suite, every backend: the test process consumes, another process produces."""
 
-from collections.abc import AsyncIterator
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from omni_runtime.connectors.connector_set import ConnectorSet
+from omni_runtime.connectors.protocol import MemoryPlace
 from omni_runtime.connectors.store import PayloadStore
-from tests.connectors.peer import LIMIT_BYTES, Peer
-
-BACKENDS = ("inline", "grpc", "auto")
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+from tests.connectors.backends import BACKENDS, Backend
+from tests.connectors.peer import LIMIT_BYTES, LOCALITY, Peer
 
 
-@pytest.fixture(params=[name for name in BACKENDS if name != "inline"])
-def large_backend(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(params=BACKENDS, ids=str)
+def backend(request: pytest.FixtureRequest) -> Backend:
+    assert isinstance(request.param, Backend)
+    return request.param
+
+
+@pytest.fixture(params=[backend for backend in BACKENDS if not backend.is_inline], ids=str)
+def large_backend(request: pytest.FixtureRequest) -> Backend:
     """Those that carry more than a control message does, and streams."""
-    return str(request.param)
+    assert isinstance(request.param, Backend)
+    return request.param
 
 
 @pytest.fixture
-async def peer(backend: str, tmp_path: Path) -> AsyncIterator[Peer]:
-    async with Peer(backend, tmp_path) as producer:
+def memory() -> Iterator[MemoryPlace]:
+    """A folder in memory of the test's own."""
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm", prefix="omni-test-"))
+    yield MemoryPlace(folder, LOCALITY)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+async def peer(backend: Backend, memory: MemoryPlace, tmp_path: Path) -> AsyncIterator[Peer]:
+    async with Peer(backend, memory, tmp_path) as producer:
         yield producer
 
 
 @pytest.fixture
-async def large_peer(large_backend: str, tmp_path: Path) -> AsyncIterator[Peer]:
-    async with Peer(large_backend, tmp_path) as producer:
+async def large_peer(large_backend: Backend, memory: MemoryPlace, tmp_path: Path) -> AsyncIterator[Peer]:
+    async with Peer(large_backend, memory, tmp_path) as producer:
         yield producer
 
 
 @pytest.fixture
-async def consumer() -> AsyncIterator[ConnectorSet]:
-    connectors = ConnectorSet("", "consumer", PayloadStore(LIMIT_BYTES))
+async def consumer(request: pytest.FixtureRequest, memory: MemoryPlace) -> AsyncIterator[ConnectorSet]:
+    """With the settings of the backend that the test runs over."""
+    over = [name for name in ("backend", "large_backend") if name in request.fixturenames]
+    specs = request.getfixturevalue(over[0]).specs() if over else ()
+    connectors = ConnectorSet("", "consumer", PayloadStore(LIMIT_BYTES), specs, memory=memory)
     await connectors.open()
     yield connectors
     await connectors.close()

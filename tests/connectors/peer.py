@@ -3,18 +3,21 @@
 import asyncio
 import json
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 from omni_contract.wire.stage_pb2 import Handle
-from omni_runtime.connectors.protocol import Census
+from omni_runtime.connectors.protocol import Census, MemoryPlace
+from tests.connectors.backends import Backend
 
 PATIENCE_S = 120.0
 """Only a hang takes so long, even on a loaded machine."""
 LINE_BYTES = 2**20
 """An inline handle holds its payload, in hex."""
 LIMIT_BYTES = 3 * 2**30
+LOCALITY = "this-host"
 
 
 class Refused(Exception):
@@ -24,9 +27,27 @@ class Refused(Exception):
 class Peer:
     """Use as `async with`; `process` is the producer's operating-system process."""
 
-    def __init__(self, backend: str, folder: Path, boot_id: str = "boot-1", limit_bytes: int = LIMIT_BYTES) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        memory: MemoryPlace,
+        folder: Path,
+        boot_id: str = "boot-1",
+        limit_bytes: int = LIMIT_BYTES,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        """`settings` are changed in the backend's own."""
         self.address = f"unix:{folder}/peer.sock"
-        self._options = {"listen": self.address, "boot-id": boot_id, "limit-bytes": limit_bytes, "backend": backend}
+        specs = [spec.model_dump(mode="json", by_alias=True) for spec in backend.specs(**settings or {})]
+        self._options = {
+            "listen": self.address,
+            "boot-id": boot_id,
+            "limit-bytes": limit_bytes,
+            "connector": backend.connector,
+            "specs": json.dumps(specs),
+            "memory": memory.folder,
+            "locality": memory.locality,
+        }
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
 
     async def __aenter__(self) -> Self:
@@ -42,7 +63,7 @@ class Peer:
         )
         assert self.process.stdout is not None
         async with asyncio.timeout(PATIENCE_S):
-            await self.process.stdout.readline()
+            assert await self.process.stdout.readline(), "the producer ended at its start"
         self._reading = asyncio.create_task(self._read(self.process.stdout))
         return self
 
@@ -84,8 +105,23 @@ class Peer:
         answer = await self.ask("census")
         return Census(answer["payloads"], answer["size_bytes"])
 
+    async def wait_free(self) -> None:
+        """Until nothing is held, shared memory included: its blocks are free a moment after their last view is gone."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                if await self.census() == Census(payloads=0, size_bytes=0):
+                    return
+                await asyncio.sleep(0.01)
+
     async def wait_empty(self) -> None:
         await self.ask("wait_empty")
+
+    async def close(self) -> None:
+        """Lets the producer end in order."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        async with asyncio.timeout(PATIENCE_S):
+            await self.process.wait()
 
     async def kill(self) -> None:
         self.process.kill()

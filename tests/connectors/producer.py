@@ -5,15 +5,18 @@ import asyncio
 import contextlib
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import grpc
 
+from omni_contract.api.v1alpha1 import ConnectorSpec
 from omni_contract.wire.errors import TransferError
 from omni_contract.wire.stage_pb2 import Handle
 from omni_contract.wire.stage_pb2_grpc import add_StageWorkerServicer_to_server
 from omni_runtime.connectors.channels import SERVER_OPTIONS
 from omni_runtime.connectors.connector_set import ConnectorSet
+from omni_runtime.connectors.protocol import MemoryPlace
 from omni_runtime.connectors.serving import PayloadServicer
 from omni_runtime.connectors.store import PayloadStore
 from tests.connectors import payloads
@@ -27,10 +30,14 @@ MAKERS = {
 
 
 class Producer:
-    def __init__(self, address: str, boot_id: str, limit_bytes: int, backend: str) -> None:
-        self.store = PayloadStore(limit_bytes)
-        self.connectors = ConnectorSet(address, boot_id, self.store)
-        self.connector = self.connectors.connector(backend)
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.store = PayloadStore(arguments.limit_bytes)
+        specs = [ConnectorSpec.model_validate(entry) for entry in json.loads(arguments.specs)]
+        memory = MemoryPlace(Path(arguments.memory), arguments.locality)
+        self.connectors = ConnectorSet(
+            arguments.listen, arguments.boot_id, self.store, specs, [arguments.connector], memory
+        )
+        self.connector = self.connectors.connector(arguments.connector)
 
     async def do(self, command: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -75,7 +82,8 @@ async def commands() -> asyncio.StreamReader:
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    producer = Producer(arguments.listen, arguments.boot_id, arguments.limit_bytes, arguments.backend)
+    producer = Producer(arguments)
+    await producer.connectors.open()
     server = grpc.aio.server(options=SERVER_OPTIONS)
     add_StageWorkerServicer_to_server(PayloadServicer(producer.store, arguments.boot_id), server)
     server.add_insecure_port(arguments.listen)
@@ -100,6 +108,9 @@ if __name__ == "__main__":
     parser.add_argument("--listen", required=True)
     parser.add_argument("--boot-id", required=True)
     parser.add_argument("--limit-bytes", type=int, required=True)
-    parser.add_argument("--backend", required=True)
+    parser.add_argument("--connector", required=True)
+    parser.add_argument("--specs", required=True)
+    parser.add_argument("--memory", required=True)
+    parser.add_argument("--locality", required=True)
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(main(parser.parse_args()))

@@ -3,21 +3,24 @@
 import asyncio
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from omni_contract.wire.errors import TransferError
 from omni_runtime.connectors.connector_set import ConnectorSet
-from omni_runtime.connectors.protocol import Census
+from omni_runtime.connectors.protocol import Census, MemoryPlace
 from omni_runtime.connectors.store import PayloadStore
 from tests.connectors import payloads
+from tests.connectors.backends import Backend
 from tests.connectors.peer import PATIENCE_S, Peer, Refused
 from tests.support.process_census import ProcessCensus, census, growth
 
 pytestmark = pytest.mark.connectors
 
 MIB = 2**20
+IDLE_GAP_S = 0.2
 NOTHING = Census(payloads=0, size_bytes=0)
 
 
@@ -25,8 +28,7 @@ async def test_release_by_the_consumer_frees_the_owners_memory(peer: Peer, consu
     handle = await peer.put("raw", 1_000)
     await consumer.get(handle, PATIENCE_S)
     await consumer.release(handle)
-    await peer.wait_empty()
-    assert await peer.census() == NOTHING
+    await peer.wait_free()
 
 
 async def test_release_by_the_owner_and_a_second_release_are_harmless(peer: Peer, consumer: ConnectorSet):
@@ -43,7 +45,7 @@ async def test_release_by_the_owner_and_a_second_release_are_harmless(peer: Peer
 async def test_a_released_payload_is_gone_and_says_so(large_peer: Peer, consumer: ConnectorSet):
     handle = await large_peer.put("raw", MIB)
     await large_peer.release(handle)
-    with pytest.raises(TransferError, match=r'edge "a->b": owner unix:.* answers: .* not held here .*request r-1'):
+    with pytest.raises(TransferError, match=r'edge "a->b": owner unix:.* not held here .*request r-1'):
         await consumer.get(handle, PATIENCE_S)
 
 
@@ -52,8 +54,7 @@ async def test_a_late_reader_gets_the_payload_until_the_deadline_and_an_error_af
 ):
     handle = await large_peer.put("raw", MIB, 0, remaining_s=0.2)
     assert await consumer.get(handle, PATIENCE_S) == payloads.raw(MIB)
-    await large_peer.wait_empty()
-    assert await large_peer.census() == NOTHING
+    await large_peer.wait_free()
     with pytest.raises(TransferError, match="not held here"):
         await consumer.get(handle, PATIENCE_S)
 
@@ -64,11 +65,16 @@ async def test_a_reader_without_time_left_is_refused(large_peer: Peer, consumer:
 
 
 @pytest.mark.case("runtime:X6")
-async def test_a_silent_owner_costs_no_more_than_the_readers_deadline(large_peer: Peer, consumer: ConnectorSet):
+async def test_a_silent_owner_costs_no_more_than_the_readers_deadline(
+    large_backend: Backend, large_peer: Peer, consumer: ConnectorSet
+):
     handle = await large_peer.put("raw", MIB)
     os.kill(large_peer.process.pid, signal.SIGSTOP)
-    with pytest.raises(TransferError, match=r"did not deliver within 0\.3 s"):
-        await consumer.get(handle, 0.3)
+    if large_backend.is_read_in_place:
+        assert await consumer.get(handle, 0.3) == payloads.raw(MIB)
+    else:
+        with pytest.raises(TransferError, match=r"did not deliver within 0\.3 s"):
+            await consumer.get(handle, 0.3)
     os.kill(large_peer.process.pid, signal.SIGCONT)
     assert await consumer.get(handle, PATIENCE_S) == payloads.raw(MIB)
 
@@ -81,15 +87,20 @@ async def test_an_owner_that_died_before_the_transfer_is_named(large_peer: Peer,
         await consumer.get(handle, PATIENCE_S)
 
 
-async def test_an_owner_that_dies_during_the_transfer_is_named(large_peer: Peer, consumer: ConnectorSet):
-    handle = await large_peer.put("raw", 256 * MIB)
+async def test_an_owner_that_dies_during_the_transfer_is_named_unless_it_is_needed_no_more(
+    large_backend: Backend, large_peer: Peer, consumer: ConnectorSet
+):
+    handle = await large_peer.put("raw", 64 * MIB)
     await consumer.get(await large_peer.put("raw", 70_000), PATIENCE_S)
     os.kill(large_peer.process.pid, signal.SIGSTOP)
     getting = asyncio.create_task(consumer.get(handle, PATIENCE_S))
     await asyncio.sleep(0)
     await large_peer.kill()
-    with pytest.raises(TransferError, match="is gone or cannot be reached"):
-        await getting
+    if large_backend.is_read_in_place:
+        assert await getting == payloads.raw(64 * MIB)
+    else:
+        with pytest.raises(TransferError, match="is gone or cannot be reached"):
+            await getting
 
 
 async def test_an_owner_that_died_after_the_transfer_does_not_disturb_the_consumer(peer: Peer, consumer: ConnectorSet):
@@ -101,14 +112,14 @@ async def test_an_owner_that_died_after_the_transfer_does_not_disturb_the_consum
 
 
 async def test_a_handle_of_the_owners_former_life_is_refused(
-    large_backend: str, consumer: ConnectorSet, tmp_path: Path
+    large_backend: Backend, memory: MemoryPlace, consumer: ConnectorSet, tmp_path: Path
 ):
-    async with Peer(large_backend, tmp_path, boot_id="boot-1") as first:
+    async with Peer(large_backend, memory, tmp_path, boot_id="boot-1") as first:
         old = await first.put("raw", MIB)
         await first.kill()
-    async with Peer(large_backend, tmp_path, boot_id="boot-2") as second:
+    async with Peer(large_backend, memory, tmp_path, boot_id="boot-2") as second:
         new = await second.put("raw", MIB, 1)
-        with pytest.raises(TransferError, match="owner has restarted since"):
+        with pytest.raises(TransferError, match=r"owner has restarted since|is gone or cannot be reached"):
             await consumer.get(old, PATIENCE_S)
         await consumer.release(old)
         assert await consumer.get(new, PATIENCE_S) == payloads.raw(MIB, 1)
@@ -122,8 +133,10 @@ async def test_an_aborted_transfer_leaves_the_payload_and_nothing_else(large_pee
     getting = asyncio.create_task(consumer.get(handle, PATIENCE_S))
     await asyncio.sleep(0)
     getting.cancel()
-    with pytest.raises(asyncio.CancelledError):
+    # One that is read in place may have arrived before the abort.
+    with suppress(asyncio.CancelledError):
         await getting
+    del getting
     os.kill(large_peer.process.pid, signal.SIGCONT)
     assert await consumer.get(handle, PATIENCE_S) == payloads.raw(64 * MIB)
     assert (await large_peer.census()).payloads == 1
@@ -131,11 +144,13 @@ async def test_an_aborted_transfer_leaves_the_payload_and_nothing_else(large_pee
 
 
 async def test_a_full_store_refuses_with_its_limit_and_takes_again_after_a_release(
-    large_backend: str, consumer: ConnectorSet, tmp_path: Path
+    large_backend: Backend, memory: MemoryPlace, consumer: ConnectorSet, tmp_path: Path
 ):
-    async with Peer(large_backend, tmp_path, limit_bytes=3 * MIB) as peer:
+    settings = {"size": "3Mi", "waitSeconds": 0.05} if large_backend.connector == "shm" else {"size": "1Mi"}
+    small = {"limit_bytes": 3 * MIB, "settings": settings if large_backend.settings else {}}
+    async with Peer(large_backend, memory, tmp_path, **small) as peer:
         first = await peer.put("raw", 2 * MIB)
-        with pytest.raises(Refused, match=r"no room for .* bytes: .* of 3,145,728 bytes are in use"):
+        with pytest.raises(Refused, match=r"no room for .* bytes.*: .* of 3,145,728 bytes are in use"):
             await peer.put("raw", 2 * MIB)
         assert (await peer.census()).payloads == 1
         await consumer.release(first)
@@ -153,10 +168,11 @@ async def test_ten_thousand_transfers_leave_nothing_behind(peer: Peer, consumer:
     await asyncio.gather(*(transfer(seed) for seed in range(50)))
     await peer.wait_empty()
     before = census_of_both(peer)
-    for _ in range(200):
+    for number in range(200):
         await asyncio.gather(*(transfer(seed) for seed in range(50)))
-    await peer.wait_empty()
-    assert await peer.census() == NOTHING
+        if number % 50 == 0:
+            await asyncio.sleep(IDLE_GAP_S)
+    await peer.wait_free()
     assert growth(before, census_of_both(peer), slack_kib=32 * 1024) == []
 
 

@@ -29,7 +29,7 @@ async def test_a_producer_faster_than_its_consumer_loses_no_chunk_and_keeps_the_
     assert (await large_peer.census()).payloads == 1
     assert not appending.done()
     received = []
-    async for chunk in consumer.connector("grpc").chunks(handle, PATIENCE_S):
+    async for chunk in consumer.connector(handle.connector).chunks(handle, PATIENCE_S):
         received.append(chunk)
         if len(received) == len(sizes):
             await large_peer.end_stream(handle)
@@ -57,7 +57,7 @@ async def test_a_stream_whose_owner_dies_breaks_with_an_error(large_peer: Peer, 
     await large_peer.append(handle, 100)
     received = []
     with pytest.raises(TransferError, match="is gone or cannot be reached"):
-        async for chunk in consumer.connector("grpc").chunks(handle, PATIENCE_S):
+        async for chunk in consumer.connector(handle.connector).chunks(handle, PATIENCE_S):
             received.append(chunk)
             await large_peer.kill()
     assert received == [payloads.raw(100)]
@@ -66,7 +66,7 @@ async def test_a_stream_whose_owner_dies_breaks_with_an_error(large_peer: Peer, 
 async def test_a_stream_that_nobody_feeds_ends_at_the_readers_deadline(large_peer: Peer, consumer: ConnectorSet):
     handle = await large_peer.open_stream()
     with pytest.raises(TransferError, match=r"did not deliver within 0\.2 s"):
-        async for _ in consumer.connector("grpc").chunks(handle, 0.2):
+        async for _ in consumer.connector(handle.connector).chunks(handle, 0.2):
             pass
 
 

@@ -1,13 +1,19 @@
-"""`auto`: inline for small payloads, grpc for the rest; decided for each payload when it is put."""
+"""`auto`: inline for small payloads, shared memory where there is an arena with room, grpc for the rest.
+
+Decided for each payload when it is put. One in shared memory can be fetched over gRPC as well, since its producer does
+not know where the consumer will run: the handle's connector is then "auto", and the consumer decides.
+"""
 
 from collections.abc import AsyncIterator
 
 from omni_contract.wire.codec import encode
+from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.connectors.grpc import GrpcConnector
 from omni_runtime.connectors.inline import INLINE_LIMIT_BYTES, InlineConnector
-from omni_runtime.connectors.protocol import Census, ConnectorContext
+from omni_runtime.connectors.protocol import Census, Connector, ConnectorContext
+from omni_runtime.connectors.shm.connector import ShmConnector
 
 
 class AutoConnector:
@@ -19,20 +25,31 @@ class AutoConnector:
 
     @property
     def _grpc(self) -> GrpcConnector:
-        connector = self._context.sibling("grpc")
+        connector = self._context.siblings["grpc"]
         assert isinstance(connector, GrpcConnector)
         return connector
 
-    def _of(self, handle: Handle) -> InlineConnector | GrpcConnector:
-        return self._inline if handle.connector == "inline" else self._grpc
+    @property
+    def _shm(self) -> ShmConnector | None:
+        """None where stages share no memory."""
+        connector = self._context.siblings.get("shm")
+        assert isinstance(connector, ShmConnector | None)
+        return connector
 
     async def open(self) -> None:
         pass
 
     async def put(self, request_id: str, edge: str, payload: Payload, remaining_s: float) -> Handle:
         encoded = encode(payload)
-        chosen = self._inline if encoded.size_bytes <= INLINE_LIMIT_BYTES else self._grpc
-        return chosen.hold(request_id, edge, encoded, remaining_s)
+        if encoded.size_bytes <= INLINE_LIMIT_BYTES:
+            return self._inline.hold(request_id, edge, encoded, remaining_s)
+        # A final output goes to the frontend, which reads no shared memory.
+        if self._shm is not None and edge != FINAL:
+            handle = await self._shm.put_if_room(request_id, edge, encoded, remaining_s)
+            if handle is not None:
+                handle.connector = self._context.name
+                return handle
+        return self._grpc.hold(request_id, edge, encoded, remaining_s)
 
     async def get(self, handle: Handle, remaining_s: float) -> Payload:
         return await self._of(handle).get(handle, remaining_s)
@@ -51,6 +68,12 @@ class AutoConnector:
 
     async def release(self, handle: Handle) -> None:
         await self._of(handle).release(handle)
+
+    def _of(self, handle: Handle) -> Connector:
+        if handle.connector == "inline":
+            return self._inline
+        is_shared = handle.connector == self._context.name and self._shm is not None and self._shm.can_read(handle)
+        return self._shm if is_shared and self._shm is not None else self._grpc
 
     def census(self) -> Census:
         return Census(payloads=0, size_bytes=0)

@@ -1,17 +1,30 @@
 """All connectors of one process, by name."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from types import MappingProxyType
 
-from omni_contract.api.v1alpha1 import PLAIN_CONNECTORS, ConnectorBlock, ConnectorSpec
+from omni_contract.api.v1alpha1 import PLAIN_CONNECTORS, ConnectorSpec
+from omni_contract.resolve.connectors import PICKED_BY_AUTO
 from omni_contract.wire.errors import TransferError
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
-from omni_runtime.connectors.protocol import Census, Connector, ConnectorContext
+from omni_runtime.connectors.protocol import (
+    ArenaCensus,
+    ArenaOwner,
+    Census,
+    Connector,
+    ConnectorContext,
+    MemoryPlace,
+    Production,
+)
 from omni_runtime.connectors.registry import CONNECTORS
 from omni_runtime.connectors.store import PayloadStore
 from omni_runtime.transport.plain import PLAIN
 from omni_runtime.transport.protocol import Transport
+
+HERE = MemoryPlace()
 
 
 class ConnectorSet:
@@ -23,16 +36,20 @@ class ConnectorSet:
         boot_id: str,
         store: PayloadStore,
         with_settings: Iterable[ConnectorSpec] = (),
+        outputs: Collection[str] = (),
+        memory: MemoryPlace = HERE,
         transport: Transport = PLAIN,
     ) -> None:
-        def made(name: str, kind: str, settings: ConnectorBlock | None) -> Connector:
-            return CONNECTORS.factory(kind)(
-                ConnectorContext(name, settings, owner, boot_id, store, self.connector, transport)
-            )
-
-        self._connectors: dict[str, Connector] = {kind: made(kind, kind, None) for kind in PLAIN_CONNECTORS}
+        """`outputs` are the connectors of the edges that leave this process."""
+        self._connectors: dict[str, Connector] = {}
+        siblings = MappingProxyType(self._connectors)
+        plain = ConnectorContext("", None, owner, boot_id, store, siblings, Production.REQUIRED, memory, transport)
+        for kind in PLAIN_CONNECTORS:
+            self._connectors[kind] = CONNECTORS.factory(kind)(replace(plain, name=kind))
         for spec in with_settings:
-            self._connectors[spec.name] = made(spec.name, spec.block.kind, spec.block)
+            production = _production(spec.name, outputs)
+            context = replace(plain, name=spec.name, settings=spec.block, production=production)
+            self._connectors[spec.name] = CONNECTORS.factory(spec.block.kind)(context)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -40,6 +57,11 @@ class ConnectorSet:
 
     def connector(self, name: str) -> Connector:
         return self._connectors[name]
+
+    def arenas(self) -> dict[str, ArenaCensus]:
+        """The arenas of shared memory that this process owns, by connector."""
+        owners = {name: one for name, one in self._connectors.items() if isinstance(one, ArenaOwner)}
+        return {name: census for name, owner in owners.items() if (census := owner.arena_census()) is not None}
 
     async def open(self) -> None:
         for connector in self._connectors.values():
@@ -70,3 +92,9 @@ class ConnectorSet:
                 f'connector "{handle.connector}" is not one of {", ".join(self.names)} that this process uses',
             )
         return self._connectors[handle.connector]
+
+
+def _production(name: str, outputs: Collection[str]) -> Production:
+    if name in outputs:
+        return Production.REQUIRED
+    return Production.OPTIONAL if "auto" in outputs and name in PICKED_BY_AUTO else Production.NONE

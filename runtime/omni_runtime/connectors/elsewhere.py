@@ -81,7 +81,7 @@ class ElsewhereConnector(ABC):
     @property
     def _owner(self) -> Connector:
         """Asks the worker that owns a payload."""
-        return self._context.sibling("grpc")
+        return self._context.siblings["grpc"]
 
     def _handle(self, key: str, request_id: str, edge: str, remaining_s: float, kind: HandleKind) -> Handle:
         return Handle(

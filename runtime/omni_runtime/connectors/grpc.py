@@ -89,6 +89,10 @@ class GrpcConnector:
         raise _transfer_error(handle, "the stream broke off before its end")
 
     async def release(self, handle: Handle) -> None:
+        self.release_soon(handle)
+
+    def release_soon(self, handle: Handle) -> None:
+        """An own payload at once, another's with the next call to its owner."""
         if handle.boot_id == self._boot_id:
             self._store.drop(handle.key)
         else:

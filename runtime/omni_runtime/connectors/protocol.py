@@ -4,9 +4,11 @@ A connector either delivers or raises TransferError; it never returns "nothing".
 that put it) and ends by release, at its deadline, or with its owner's process.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from omni_contract.api.v1alpha1 import ConnectorBlock
 from omni_contract.wire.payload import Payload
@@ -65,6 +67,45 @@ class Connector(Protocol):
     async def close(self) -> None: ...
 
 
+class ConnectorError(Exception):
+    """A connector that the process needs cannot be opened; the message names it and the way out."""
+
+
+@dataclass(frozen=True)
+class ArenaCensus:
+    """How an arena of shared memory is used now. Lingering blocks lost their payload, but not yet their last reader."""
+
+    size_bytes: int
+    used_bytes: int
+    blocks: int
+    lingering: int
+
+
+@runtime_checkable
+class ArenaOwner(Protocol):
+    """A connector with an arena of its own."""
+
+    def arena_census(self) -> ArenaCensus | None:
+        """None in a process that only consumes."""
+        ...
+
+
+class Production(StrEnum):
+    """Whether edges that leave this process use the connector: none, those on which `auto` may pick it, or by name."""
+
+    NONE = "none"
+    OPTIONAL = "optional"
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True)
+class MemoryPlace:
+    """Where payloads lie that processes share: a folder in memory, seen by all processes of the same locality."""
+
+    folder: Path = Path("/dev/shm")
+    locality: str = ""
+
+
 Settings = TypeVar("Settings", bound=ConnectorBlock)
 
 
@@ -73,8 +114,8 @@ class ConnectorContext:
     """What a connector knows of itself and of its process.
 
     `name` is the one that edges and handles use, `settings` the block of its entry in the model's `connectors`, `owner`
-    the address at which others reach this process ("" if it serves nothing), `sibling` gives the process's other
-    connectors by name. `transport` is how it reaches others; handles tell its component as `owner_stage`.
+    the address at which others reach this process ("" if it serves nothing), `siblings` are the process's
+    connectors by name, this one too. `transport` is how it reaches others; handles tell its component as `owner_stage`.
     """
 
     name: str
@@ -82,7 +123,9 @@ class ConnectorContext:
     owner: str
     boot_id: str
     store: PayloadStore
-    sibling: Callable[[str], Connector]
+    siblings: Mapping[str, Connector]
+    production: Production = Production.NONE
+    memory: MemoryPlace = MemoryPlace()
     transport: Transport = PLAIN
 
     def settings_as(self, block: type[Settings]) -> Settings:

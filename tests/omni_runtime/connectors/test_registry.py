@@ -8,8 +8,7 @@ from omni_runtime.connectors.registry import CONNECTORS
 
 
 def test_every_connector_that_a_resource_may_name_exists():
-    # shm follows in the next commit.
-    assert {*BUILT_IN_CONNECTORS, *CONNECTOR_FIELDS} == {*CONNECTORS.names(), "shm"}
+    assert {*BUILT_IN_CONNECTORS, *CONNECTOR_FIELDS} == set(CONNECTORS.names())
 
 
 def test_no_connector_imports_torch_or_numpy():

@@ -1,0 +1,155 @@
+"""The owner's side of shared memory: one file for all payloads of a connector, cut into blocks that are used again.
+
+A block is a header (key and length of its payload), then the payload. It is free again once no view of it is left in
+this process and no other process reads it. Everything but the end of views runs on one event loop.
+"""
+
+import asyncio
+import logging
+import os
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from omni_contract.wire.codec import EncodedPayload
+from omni_runtime.connectors.protocol import ArenaCensus
+from omni_runtime.connectors.shm import folder as files
+from omni_runtime.connectors.shm.allocator import ALIGNMENT, Allocator
+from omni_runtime.connectors.shm.lease import give_up_ownership, has_reader
+from omni_runtime.connectors.shm.loop import HomeLoop
+from omni_runtime.connectors.shm.mapping import Mapping
+
+logger = logging.getLogger(__name__)
+
+HEADER = struct.Struct("24sQ")
+"""Key and length; a key of zeros means that the payload is gone."""
+HEADER_BYTES = ALIGNMENT
+COPY_BYTES = 4 * 2**20
+"""Between two such pieces of a large payload, the event loop has its turn."""
+READERS_CHECK_S = 0.05
+"""How soon a block is found unused whose reader has outlived the payload."""
+
+
+class ArenaFullError(Exception):
+    """No room came up in time."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Room for one payload; it is free again once `memory` and every view of it are gone."""
+
+    offset: int
+    memory: memoryview
+
+
+class Arena:
+    """Takes its memory when it is made. Its file goes with `close`; else whoever starts next sweeps it."""
+
+    def __init__(self, folder: Path, size_bytes: int) -> None:
+        """Raises ArenaError if the memory is not there. Its pages are prepared in the background."""
+        self.name, self._file = files.create(folder, size_bytes)
+        self._path = folder / self.name
+        self._mapping = Mapping(self._file, size_bytes, is_writable=True)
+        self._blocks = Allocator(size_bytes)
+        self._lingering: set[int] = set()
+        self._line = asyncio.Lock()
+        self._freed = asyncio.Event()
+        self._home = HomeLoop()
+        self._check: asyncio.TimerHandle | None = None
+        self._populating = asyncio.get_running_loop().run_in_executor(None, self._mapping.populate)
+        self._is_closed = False
+
+    @property
+    def capacity_bytes(self) -> int:
+        """The longest payload that fits while nothing else is held."""
+        return self._blocks.size_bytes - HEADER_BYTES
+
+    def census(self) -> ArenaCensus:
+        blocks = self._blocks
+        return ArenaCensus(blocks.size_bytes, blocks.used_bytes, blocks.blocks, len(self._lingering))
+
+    def try_reserve(self, size_bytes: int) -> Block | None:
+        """A block if there is room now and nobody waits for it."""
+        return None if self._line.locked() else self._reserve(size_bytes)
+
+    async def reserve(self, size_bytes: int, wait_s: float) -> Block:
+        """A block, first come, first served; raises ArenaFullError if there is no room within the time."""
+        try:
+            async with asyncio.timeout(wait_s), self._line:
+                while (block := self._reserve(size_bytes)) is None:
+                    self._freed.clear()
+                    await self._freed.wait()
+                return block
+        except TimeoutError:
+            raise ArenaFullError(
+                f"{self._blocks.used_bytes:,} of {self._blocks.size_bytes:,} bytes are in use"
+            ) from None
+
+    async def fill(self, block: Block, payload: EncodedPayload) -> None:
+        """Copies a payload in."""
+        position = 0
+        for piece in payload.slices(COPY_BYTES):
+            block.memory[position : position + piece.nbytes] = piece
+            position += piece.nbytes
+            if piece.nbytes == COPY_BYTES:
+                await asyncio.sleep(0)
+
+    def sign(self, block: Block, key: str) -> None:
+        """From here on readers find the payload under its key, until it is forgotten."""
+        HEADER.pack_into(self._mapping.bytes, block.offset, key.encode(), block.memory.nbytes)
+
+    def forget(self, offset: int) -> None:
+        """The payload is gone: readers to come find nothing, those that are there keep what they see."""
+        HEADER.pack_into(self._mapping.bytes, offset, b"", 0)
+
+    async def close(self) -> None:
+        self._path.unlink(missing_ok=True)
+        if self._check is not None:
+            self._check.cancel()
+        await asyncio.wait((self._populating,))
+        if error := self._populating.exception():
+            logger.info("the pages of %s could not be prepared ahead: %s", self._path, error)
+        self._is_closed = True
+        give_up_ownership(self._file)
+        os.close(self._file)
+        self._unmap_if_unused()
+
+    def _reserve(self, size_bytes: int) -> Block | None:
+        offset = self._blocks.allocate(HEADER_BYTES + size_bytes)
+        if offset is None:
+            return None
+        unused: Callable[[], None] = lambda: self._home.call(self._unused, offset)  # noqa: E731
+        return Block(offset, self._mapping.view(offset + HEADER_BYTES, size_bytes, unused))
+
+    def _unused(self, offset: int) -> None:
+        """No view is left here. Forgotten first, asked for readers then: one that comes in between finds nothing."""
+        self.forget(offset)
+        if not self._is_closed and has_reader(self._file, offset):
+            self._lingering.add(offset)
+            self._check_later()
+            return
+        self._free(offset)
+        if self._is_closed:
+            self._unmap_if_unused()
+
+    def _free(self, offset: int) -> None:
+        self._blocks.free(offset)
+        self._freed.set()
+
+    def _check_later(self) -> None:
+        if self._check is None:
+            self._check = asyncio.get_running_loop().call_later(READERS_CHECK_S, self._check_readers)
+
+    def _check_readers(self) -> None:
+        self._check = None
+        for offset in [offset for offset in self._lingering if not has_reader(self._file, offset)]:
+            self._lingering.remove(offset)
+            self._free(offset)
+        if self._lingering:
+            self._check_later()
+
+    def _unmap_if_unused(self) -> None:
+        """Blocks whose payload is being sent right now keep the memory for that long."""
+        if self._blocks.blocks == len(self._lingering):
+            self._mapping.close()

@@ -1,0 +1,172 @@
+"""`shm`: the owner copies a payload into its arena, consumers in the same memory read it in place.
+
+What a consumer gets are read-only views. The owner uses their block again once they are gone and the payload was
+released or is past its deadline; `release` with views left takes effect with the last of them.
+"""
+
+import asyncio
+import logging
+from pathlib import Path
+
+from omni_contract.api.quantity import quantity
+from omni_contract.api.v1alpha1 import ShmConnector as ShmSettings
+from omni_contract.wire.codec import CodecError, EncodedPayload, decode, encode
+from omni_contract.wire.errors import TransferError
+from omni_contract.wire.payload import Payload
+from omni_contract.wire.stage_pb2 import Handle
+from omni_runtime.connectors.budget import PayloadGoneError
+from omni_runtime.connectors.elsewhere import ElsewhereConnector
+from omni_runtime.connectors.grpc import GrpcConnector
+from omni_runtime.connectors.protocol import ArenaCensus, Census, ConnectorContext, ConnectorError, Production
+from omni_runtime.connectors.shm.arena import Arena, ArenaFullError, Block
+from omni_runtime.connectors.shm.folder import ArenaError, sweep
+from omni_runtime.connectors.shm.locator import Locator, locator_of
+from omni_runtime.connectors.shm.reading import ForeignArena, ForeignArenas, OwnerGoneError
+
+logger = logging.getLogger(__name__)
+
+
+class ShmConnector(ElsewhereConnector):
+    """Both sides of the connector. A process that only consumes takes no memory of its own."""
+
+    def __init__(self, context: ConnectorContext) -> None:
+        super().__init__(context)
+        self._settings = context.settings_as(ShmSettings)
+        self._folder = Path(self._settings.directory) if self._settings.directory else context.memory.folder
+        self._size_bytes = int(quantity(self._settings.size))
+        self._arena: Arena | None = None
+        self._foreign = ForeignArenas(self._folder)
+        self._is_closed = False
+
+    async def open(self) -> None:
+        if swept := sweep(self._folder):
+            logger.info("removed %d arenas of dead processes from %s", len(swept), self._folder)
+        if self._context.production is Production.NONE:
+            return
+        try:
+            self._arena = Arena(self._folder, self._size_bytes)
+        except ArenaError as error:
+            if self._context.production is Production.REQUIRED:
+                way_out = "give the folder more memory, lower shm.size, or set shm.directory"
+                raise ConnectorError(f'connector "{self._context.name}": {error}; {way_out}') from error
+            logger.warning("no shared memory for auto, which uses grpc instead: %s", error)
+
+    async def put(self, request_id: str, edge: str, payload: Payload, remaining_s: float) -> Handle:
+        encoded = encode(payload, self._settings.checksum)
+        if self._arena is None:
+            raise TransferError(edge, request_id, f'this process has no arena for connector "{self._context.name}"')
+        deadline_s = _now() + remaining_s
+        try:
+            block = await self._reserved(self._arena, encoded.size_bytes, min(self._settings.wait_seconds, remaining_s))
+        except ArenaFullError as error:
+            way_out = f'raise shm.size of connector "{self._context.name}", now {self._settings.size}'
+            raise TransferError(edge, request_id, f"{error}; {way_out}") from error
+        handle = self._object_handle("", request_id, edge, remaining_s)
+        return await self._held(handle, self._arena, block, encoded, deadline_s)
+
+    async def put_if_room(
+        self, request_id: str, edge: str, encoded: EncodedPayload, remaining_s: float
+    ) -> Handle | None:
+        """For `auto`: None, at once, if the payload does not fit now."""
+        deadline_s = _now() + remaining_s
+        block = self._arena.try_reserve(encoded.size_bytes) if self._arena else None
+        if self._arena is None or block is None:
+            return None
+        handle = self._object_handle("", request_id, edge, remaining_s)
+        return await self._held(handle, self._arena, block, encoded, deadline_s)
+
+    async def get(self, handle: Handle, remaining_s: float) -> Payload:
+        if remaining_s <= 0:
+            raise _transfer_error(handle, "the deadline had passed before the transfer began")
+        locator = locator_of(handle)
+        arena = self._reachable(locator)
+        if arena is None:
+            raise _transfer_error(handle, self._out_of_reach(handle, locator))
+        try:
+            return decode(arena.read(locator.offset, handle.key, handle.size_bytes))
+        except PayloadGoneError as error:
+            raise _transfer_error(handle, f"owner {handle.owner} has dropped it: {error}") from error
+        except OwnerGoneError as error:
+            raise _transfer_error(handle, f"owner {handle.owner} is gone or cannot be reached") from error
+        except CodecError as error:
+            raise _transfer_error(handle, f"the payload cannot be read: {error}") from error
+
+    def can_read(self, handle: Handle) -> bool:
+        """Whether the payload lies in memory that this process shares."""
+        return self._reachable(locator_of(handle)) is not None
+
+    async def release(self, handle: Handle) -> None:
+        locator = locator_of(handle) if handle.locator else None
+        arena = self._foreign.known(locator.arena) if locator else None
+        if locator is None or arena is None:
+            self._tell_owner(handle)
+        else:
+            arena.when_unread(locator.offset, lambda: self._tell_owner(handle))
+
+    def census(self) -> Census:
+        """The store counts the payloads."""
+        return Census(payloads=0, size_bytes=self._arena.census().used_bytes if self._arena else 0)
+
+    def arena_census(self) -> ArenaCensus | None:
+        return self._arena.census() if self._arena else None
+
+    async def close(self) -> None:
+        self._is_closed = True
+        self._foreign.close()
+        if self._arena is not None:
+            await self._arena.close()
+
+    async def _reserved(self, arena: Arena, size_bytes: int, wait_s: float) -> Block:
+        if size_bytes > arena.capacity_bytes:
+            raise ArenaFullError(f"a payload of {size_bytes:,} bytes is larger than the arena")
+        try:
+            return await arena.reserve(size_bytes, wait_s)
+        except ArenaFullError as error:
+            raise ArenaFullError(f"no room for {size_bytes:,} bytes within {wait_s:.1f} s: {error}") from error
+
+    async def _held(
+        self, handle: Handle, arena: Arena, block: Block, encoded: EncodedPayload, deadline_s: float
+    ) -> Handle:
+        """The handle, completed. From here on the block is the store's: it is free once the store has dropped it."""
+        await arena.fill(block, encoded)
+        offset = block.offset
+        handle.key = self._store.hold_elsewhere(
+            EncodedPayload((block.memory,), encoded.size_bytes), deadline_s - _now(), lambda: arena.forget(offset)
+        )
+        arena.sign(block, handle.key)
+        handle.size_bytes = encoded.size_bytes
+        handle.locator = Locator(
+            locality=self._context.memory.locality, arena=arena.name, offset=block.offset
+        ).to_bytes()
+        return handle
+
+    def _reachable(self, locator: Locator) -> ForeignArena | None:
+        """None if the arena's owner does not share memory with us, or has ended and taken its file along."""
+        if locator.locality != self._context.memory.locality:
+            return None
+        try:
+            return self._foreign.arena(locator.arena)
+        except OSError as error:
+            logger.debug("arena %s cannot be opened: %s", locator.arena, error)
+            return None
+
+    def _out_of_reach(self, handle: Handle, locator: Locator) -> str:
+        here = self._context.memory.locality
+        if locator.locality != here:
+            return f'the payload lies in memory of "{locator.locality}", not of "{here}"; use connector auto or grpc'
+        return f"owner {handle.owner} is gone or cannot be reached: its arena is not in {self._folder}"
+
+    def _tell_owner(self, handle: Handle) -> None:
+        if self._is_closed:
+            return
+        owner = self._context.siblings["grpc"]
+        assert isinstance(owner, GrpcConnector)
+        owner.release_soon(handle)
+
+
+def _transfer_error(handle: Handle, reason: str) -> TransferError:
+    return TransferError(handle.edge, handle.request_id, reason)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
