@@ -3,29 +3,29 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
+Late: TypeAlias = Callable[[asyncio.Future[T]], None]
 
 
 class Threads:
-    """Bounded: a call that finds all threads busy waits its turn, within its own deadline."""
+    """Bounded: a call that finds all threads busy waits its turn."""
 
     def __init__(self, name: str, count: int) -> None:
         self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
 
-    async def run(self, call: Callable[[], T], remaining_s: float, late: "Callable[[asyncio.Future[T]], None]") -> T:
-        """The call's result; TimeoutError when the time is up.
+    async def run(self, call: Callable[[], T], late: Late[T]) -> T:
+        """The call's result.
 
-        A call that has begun cannot be interrupted. If nobody waits for it any more, by timeout or cancellation, it
+        A call that has begun cannot be interrupted. If its caller is cancelled (a passed deadline is that, too), it
         runs to its end and `late` gets its future; the future is cancelled if the call never began.
         """
         job = self._pool.submit(call)
         future = asyncio.wrap_future(job)
         try:
-            async with asyncio.timeout(remaining_s):
-                return await asyncio.shield(future)
-        except (TimeoutError, asyncio.CancelledError):
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
             job.cancel()
             future.add_done_callback(late)
             raise

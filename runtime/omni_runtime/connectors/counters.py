@@ -1,0 +1,29 @@
+"""What a connector has done since its start, and whether it works now."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Counters:
+    """Counted by a connector as it goes; read for metrics."""
+
+    puts: int = 0
+    put_bytes: int = 0
+    gets: int = 0
+    get_bytes: int = 0
+    retries: int = 0
+    detours: int = 0
+    """Payloads that came over gRPC because the connector's own way failed."""
+    errors: int = 0
+
+
+@dataclass(frozen=True)
+class ConnectorHealth:
+    """`reason` says what is wrong, and is empty while all is well."""
+
+    reason: str = ""
+    counters: Counters = field(default_factory=Counters)
+
+    @property
+    def is_healthy(self) -> bool:
+        return not self.reason

@@ -1,0 +1,1 @@
+"""The two connectors over Mooncake: its transfer engine and its store."""

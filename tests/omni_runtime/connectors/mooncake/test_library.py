@@ -1,0 +1,58 @@
+"""The Mooncake wheel is imported late, under our settings, and missed in a sentence."""
+
+import subprocess
+import sys
+
+import pytest
+
+from omni_contract.api.v1alpha1.mooncake import MooncakeTransferEngineConnector
+from omni_runtime.connectors.mooncake.library import reachable_host
+
+LOAD = """
+import os
+import sys
+from omni_contract.api.v1alpha1.mooncake import MooncakeTransferEngineConnector as Settings
+from omni_runtime.connectors.mooncake import library
+from omni_runtime.connectors.protocol import ConnectorError
+sys.modules.update({modules!r})
+try:
+    library.load("engine", Settings(first_port=20_000))
+    library.load("engine", Settings(first_port=20_000))
+    print(os.environ["MC_MIN_RPC_PORT"], os.environ["MC_MAX_RPC_PORT"], os.environ["MC_TCP_ENABLE_CONNECTION_POOL"])
+    library.load("engine", Settings(first_port=21_000))
+except ConnectorError as error:
+    print(error)
+"""
+
+
+def loaded(modules: dict[str, None] | None = None) -> list[str]:
+    """In a process of its own, since the library reads its settings but once."""
+    code = LOAD.format(modules=modules or {})
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.case("runtime:X2", "runtime:K7")
+def test_the_library_has_a_connection_pool_and_the_stages_ports():
+    assert loaded() == [
+        "20000 20127 1",
+        "the connectors over Mooncake of one stage share their ports; give all the same firstPort",
+    ]
+
+
+def test_a_missing_package_is_named_with_the_extra_that_brings_it():
+    (said,) = loaded({"mooncake": None})
+    assert said.startswith('connectors over Mooncake need the package "mooncake"; install omni-operator[mooncake-cpu]')
+
+
+@pytest.mark.parametrize(
+    ("host", "owner", "reachable"),
+    [
+        (None, "unix:/run/denoiser-0.sock", "127.0.0.1"),
+        (None, "", "127.0.0.1"),
+        (None, "10.1.2.3:50061", "10.1.2.3"),
+        ("192.168.7.1", "10.1.2.3:50061", "192.168.7.1"),
+    ],
+)
+def test_others_find_a_worker_where_its_settings_or_its_own_address_say(host: str | None, owner: str, reachable: str):
+    assert reachable_host(MooncakeTransferEngineConnector(host=host), owner) == reachable
