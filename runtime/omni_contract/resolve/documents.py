@@ -9,6 +9,7 @@ from pydantic_core import to_jsonable_python
 from omni_contract.api.v1alpha1 import ConnectorSpec
 from omni_contract.resolve.connectors import PICKED_BY_AUTO
 from omni_contract.resolve.contracts import canonical_hash
+from omni_contract.resolve.ports import with_ports_of
 from omni_contract.resolve.resolved import ResolvedEdge, ResolvedModel, ResolvedStage
 from omni_contract.wire.stage_file import EdgeEnd, StageFile
 from omni_contract.wire.stage_table import StageTable, TableEdge, TableStage
@@ -88,7 +89,8 @@ def _connectors(model: ResolvedModel, stage_name: str) -> tuple[ConnectorSpec, .
     used = {edge.connector for edge in model.edges if stage_name in (edge.source, edge.target)}
     if "auto" in used:
         used.update(PICKED_BY_AUTO)
-    return tuple(connector for connector in model.connectors if connector.name in used)
+    index = [stage.name for stage in model.stages].index(stage_name)
+    return tuple(with_ports_of(connector, index) for connector in model.connectors if connector.name in used)
 
 
 def _end(edge: ResolvedEdge, peer: str) -> EdgeEnd:

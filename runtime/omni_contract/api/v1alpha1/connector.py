@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints
+from pydantic.alias_generators import to_snake
 
 from omni_contract.api.v1alpha1.base import DNS_LABEL, ApiModel, Quantity
 from omni_contract.api.v1alpha1.mooncake import MooncakeStoreConnector, MooncakeTransferEngineConnector
@@ -65,6 +66,10 @@ class ConnectorSpec(ApiModel):
             if block is not None:
                 return block
         raise AssertionError(f'connector "{self.name}" passed the checks without settings')
+
+    def with_block(self, block: ConnectorBlock) -> "ConnectorSpec":
+        """The same connector with other settings of its kind."""
+        return self.model_copy(update={to_snake(block.kind): block})
 
 
 def built_in_connector(name: str) -> ConnectorSpec | None:
