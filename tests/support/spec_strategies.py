@@ -74,6 +74,12 @@ def connectors() -> st.SearchStrategy[dict[str, Any]]:
     return st.tuples(named, blocks).map(lambda parts: parts[0] | parts[1])
 
 
+def certificates() -> st.SearchStrategy[dict[str, Any]]:
+    named = st.fixed_dictionaries({"name": st.sampled_from(NAMES), "secretName": st.sampled_from(["a", "b.c"])})
+    stages = st.lists(named, max_size=2, unique_by=lambda stage: stage["name"])
+    return st.fixed_dictionaries({"secretName": st.just("tls")}, optional={"stages": stages})
+
+
 def specs() -> st.SearchStrategy[dict[str, Any]]:
     """As YAML would give them."""
     sources = st.sampled_from(["pvc://models/qwen-image", "pvc://models", "Qwen/Qwen-Image"])
@@ -87,6 +93,7 @@ def specs() -> st.SearchStrategy[dict[str, Any]]:
             "edges": st.lists(edges(), max_size=5, unique_by=lambda edge: (edge["from"], edge["to"])),
             "connectors": st.lists(connectors(), max_size=2, unique_by=lambda connector: connector["name"]),
             "frontend": frontend,
+            "network": _maybe(tls=certificates()),
         },
     )
 
@@ -127,6 +134,7 @@ SOUND: tuple[dict[str, Any], ...] = (
             "auth": {"apiKeysSecretRef": {"name": "keys"}},
             "limits": {"maxSteps": 100, "queueTimeoutSeconds": 20, "requestTimeoutSeconds": 60},
         },
+        "network": {"tls": {"secretName": "tls", "stages": [{"name": "denoiser", "secretName": "denoiser-tls"}]}},
         "suspend": True,
     },
     {

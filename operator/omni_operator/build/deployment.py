@@ -64,19 +64,22 @@ def _pod_spec(model: ResolvedModel, stage: ResolvedStage, file_map: str, images:
         pod.temporary(),
         pod.shared_memory(stage.shm_bytes),
         pod.config_map("stage-file", file_map, STAGE_FILE_FOLDER),
+        *pod.certificate(model.tls, stage.name),
         *pod.claims((model_mount, *stage.device.mounts)),
     ]
-    spec = pod.pod_spec(_container(stage), volumes, stage.drain_timeout_s + DRAIN_MARGIN_S, images)
+    container = _container(stage, has_tls=model.tls is not None)
+    spec = pod.pod_spec(container, volumes, stage.drain_timeout_s + DRAIN_MARGIN_S, images)
     return {**spec, "automountServiceAccountToken": False, **_placement(stage.device)}
 
 
-def _container(stage: ResolvedStage) -> Manifest:
+def _container(stage: ResolvedStage, has_tls: bool) -> Manifest:
     arguments = [
         *("--stage-file", wire.STAGE_FILE_PATH),
         *("--listen", f"0.0.0.0:{wire.STAGE_PORT}"),
         *("--advertise", f"$(OMNI_POD_IP):{wire.STAGE_PORT}"),
         *("--replica", "$(OMNI_POD_NAME)"),
         *("--metrics-port", str(wire.METRICS_PORT)),
+        *(("--tls", wire.TLS_PATH, "--health-port", str(wire.HEALTH_PORT)) if has_tls else ()),
         "--log-json",
     ]
     return {
@@ -84,12 +87,17 @@ def _container(stage: ResolvedStage) -> Manifest:
         "command": pod.command(stage.device.command, "omni_runtime.worker", arguments),
         "env": pod.environment(LIBRARIES, stage.device.env),
         "ports": [
-            {"name": "grpc", "containerPort": wire.STAGE_PORT, "protocol": "TCP"},
-            {"name": "metrics", "containerPort": wire.METRICS_PORT, "protocol": "TCP"},
+            _port("grpc", wire.STAGE_PORT),
+            _port("metrics", wire.METRICS_PORT),
+            *([_port("health", wire.HEALTH_PORT)] if has_tls else ()),
         ],
         **_resources(stage),
-        **_probes(stage),
+        **_probes(stage, wire.HEALTH_PORT if has_tls else wire.STAGE_PORT),
     }
+
+
+def _port(name: str, number: int) -> Manifest:
+    return {"name": name, "containerPort": number, "protocol": "TCP"}
 
 
 def _resources(stage: ResolvedStage) -> Manifest:
@@ -108,12 +116,15 @@ def _with_shared_memory(amounts: Mapping[str, str], shm_bytes: int) -> dict[str,
     return summed
 
 
-def _probes(stage: ResolvedStage) -> Manifest:
-    """Loading may take the whole start-up budget; only afterwards does the heartbeat of the engine count."""
+def _probes(stage: ResolvedStage, port: int) -> Manifest:
+    """Loading may take the whole start-up budget; only afterwards does the heartbeat of the engine count.
+
+    The kubelet knows no TLS for gRPC, so that a worker with TLS answers it on a port of its own.
+    """
 
     def probe(service: str, period_s: int, failures: int, timeout_s: int) -> Manifest:
         return {
-            "grpc": {"port": wire.STAGE_PORT, "service": service},
+            "grpc": {"port": port, "service": service},
             "periodSeconds": period_s,
             "failureThreshold": failures,
             "timeoutSeconds": timeout_s,

@@ -26,7 +26,7 @@ def frontend_manifests(model: ResolvedModel, settings: FrontendSettings, images:
         _service_account(model.name),
         _role_binding(model.name, model.namespace),
         _service(model.name, model.frontend),
-        _deployment(model.name, model.frontend, settings, images),
+        _deployment(model, settings, images),
     ]
 
 
@@ -69,10 +69,10 @@ def _service(model: str, spec: FrontendSpec) -> Manifest:
     }
 
 
-def _deployment(model: str, spec: FrontendSpec, settings: FrontendSettings, images: ImageSettings) -> Manifest:
-    metadata = _metadata(model)
-    grace_s = spec.limits.request_timeout_seconds + ROUTERS_NOTICE_S + GRACE_MARGIN_S
-    pod_spec = pod.pod_spec(_container(spec, settings), _volumes(model, spec, settings), grace_s, images)
+def _deployment(model: ResolvedModel, settings: FrontendSettings, images: ImageSettings) -> Manifest:
+    metadata = _metadata(model.name)
+    grace_s = model.frontend.limits.request_timeout_seconds + ROUTERS_NOTICE_S + GRACE_MARGIN_S
+    pod_spec = pod.pod_spec(_container(model, settings), _volumes(model, settings), grace_s, images)
     account = {"serviceAccountName": metadata["name"], "automountServiceAccountToken": True}
     return {
         "apiVersion": "apps/v1",
@@ -80,32 +80,32 @@ def _deployment(model: str, spec: FrontendSpec, settings: FrontendSettings, imag
         "metadata": metadata,
         "spec": {
             "revisionHistoryLimit": 2,
-            "selector": {"matchLabels": labels.selector(model, names.FRONTEND)},
+            "selector": {"matchLabels": labels.selector(model.name, names.FRONTEND)},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
             "template": {"metadata": {"labels": metadata["labels"]}, "spec": {**pod_spec, **account}},
         },
     }
 
 
-def _volumes(model: str, spec: FrontendSpec, settings: FrontendSettings) -> list[pod.Volume]:
-    volumes = [
+def _volumes(model: ResolvedModel, settings: FrontendSettings) -> list[pod.Volume]:
+    keys = model.frontend.auth.api_keys_secret_ref
+    return [
         pod.temporary(),
-        pod.config_map("stage-table", names.stage_table_name(model), STAGE_TABLE_FOLDER),
+        pod.config_map("stage-table", names.stage_table_name(model.name), STAGE_TABLE_FOLDER),
         *pod.claims(settings.mounts),
+        *([pod.secret("api-keys", keys.name, wire.API_KEYS_PATH)] if keys else []),
+        *pod.certificate(model.tls, names.FRONTEND),
     ]
-    keys = spec.auth.api_keys_secret_ref
-    if keys is not None:
-        volumes.append(pod.Volume("api-keys", wire.API_KEYS_PATH, {"secret": {"secretName": keys.name}}))
-    return volumes
 
 
-def _container(spec: FrontendSpec, settings: FrontendSettings) -> Manifest:
+def _container(model: ResolvedModel, settings: FrontendSettings) -> Manifest:
     arguments = [
         *("--stage-table", wire.STAGE_TABLE_PATH),
         *("--host", "0.0.0.0"),
         *("--port", str(wire.FRONTEND_PORT)),
         *("--discovery", "kubernetes"),
-        *(("--api-keys", wire.API_KEYS_PATH) if spec.auth.api_keys_secret_ref else ()),
+        *(("--api-keys", wire.API_KEYS_PATH) if model.frontend.auth.api_keys_secret_ref else ()),
+        *(("--tls", wire.TLS_PATH) if model.tls else ()),
         "--log-json",
     ]
     return {

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from omni_contract.accelerators import ClaimMount
+from omni_contract.api.v1alpha1 import TlsSpec
+from omni_contract.wire import names as wire
 from omni_operator import quantity
 from omni_operator.objects import Manifest
 from omni_operator.settings import ImageSettings
@@ -75,6 +77,20 @@ def shared_memory(size_bytes: int) -> Volume:
 
 def config_map(name: str, map_name: str, path: str) -> Volume:
     return Volume(name, path, {"configMap": {"name": map_name}})
+
+
+def secret(name: str, secret_name: str, path: str, keys: Iterable[str] = ()) -> Volume:
+    """All keys of the Secret, or those that are named; the pod waits while one of them is missing."""
+    items = [{"key": key, "path": key} for key in keys]
+    return Volume(name, path, {"secret": {"secretName": secret_name, **({"items": items} if items else {})}})
+
+
+def certificate(tls: TlsSpec | None, component: str) -> list[Volume]:
+    """What a component of the model shows to the others, if they ask for it."""
+    if tls is None:
+        return []
+    keys = (wire.TLS_CERTIFICATE, wire.TLS_KEY, wire.TLS_AUTHORITY)
+    return [secret("tls", tls.secret_of(component), wire.TLS_PATH, keys)]
 
 
 def claims(mounts: Iterable[ClaimMount]) -> list[Volume]:

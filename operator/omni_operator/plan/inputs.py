@@ -86,6 +86,7 @@ def _of_stage(spec: OmniModelSpec, model: ResolvedModel, name: str) -> JsonValue
             edge.model_dump(mode="json", exclude_defaults=True) for edge in spec.edges if name in (edge.from_, edge.to)
         ],
         "neighbours": [*sorted(neighbours)],
+        **_certificate(spec, name),
     }
 
 
@@ -94,4 +95,11 @@ def _of_frontend(spec: OmniModelSpec) -> JsonValue:
     return {
         **frontend.model_dump(mode="json", exclude_defaults=True, exclude={"replicas", "limits"}),
         **frontend.limits.model_dump(mode="json", exclude_defaults=True, include=RESTARTS_THE_FRONTEND),
+        **_certificate(spec, names.FRONTEND),
     }
+
+
+def _certificate(spec: OmniModelSpec, component: str) -> dict[str, JsonValue]:
+    """Nothing where there is none: an operator that is new must not restart models that ask for none."""
+    tls = spec.network.tls
+    return {} if tls is None else {"certificate": tls.secret_of(component)}

@@ -7,8 +7,7 @@ from pydantic import JsonValue
 
 from omni_contract.wire import names as wire
 
-FRONTEND = "frontend"
-"""The component that is no stage."""
+FRONTEND = wire.FRONTEND
 
 NAME_LIMIT = 63
 HASH_LENGTH = 10

@@ -27,6 +27,7 @@ def spec_problems(spec: OmniModelSpec) -> list[Problem]:
     problems += phase_problems(stages, graph)
     problems += sampling_problems(stages, preset)
     problems += limit_problems(stages, preset, spec.frontend.limits)
+    problems += _certificate_problems(spec, graph)
     return list(dict.fromkeys(problems))
 
 
@@ -76,6 +77,20 @@ def _edge_problems(spec: OmniModelSpec, graph: Graph, preset: Preset | None) -> 
             whose = f'family "{preset.family}"' if preset else "a model without a family"
             problems.append(Problem((*path, "transform"), f'"{edge.transform}" is no transform of {whose}{known}'))
     return problems
+
+
+def _certificate_problems(spec: OmniModelSpec, graph: Graph) -> list[Problem]:
+    names = [stage.name for stage in graph.stages]
+    known = ", ".join(f'"{name}"' for name in names)
+    return [
+        Problem(
+            ("spec", "network", "tls", "stages", index),
+            f'a certificate is for stage "{stage.name}", which does not exist{did_you_mean(stage.name, names)}; '
+            f"the stages are: {known}",
+        )
+        for index, stage in enumerate(spec.network.tls.stages if spec.network.tls else ())
+        if stage.name not in names
+    ]
 
 
 def _end_problems(edge: EdgeSpec, path: Path, names: list[str]) -> list[Problem]:

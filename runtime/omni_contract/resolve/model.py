@@ -42,6 +42,7 @@ def resolve(name: str, namespace: str, spec: OmniModelSpec, catalog: Accelerator
         edges=_edges(spec, graph, connectors),
         connectors=tuple(connectors.values()),
         frontend=spec.frontend,
+        tls=spec.network.tls,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from omni_contract.accelerators import ClaimMount, Toleration, Vendor
-from omni_contract.api.v1alpha1 import ConnectorSpec, EngineBlock, FrontendSpec, OutputSpec
+from omni_contract.api.v1alpha1 import ConnectorSpec, EngineBlock, FrontendSpec, OutputSpec, TlsSpec
 from omni_contract.wire.payload import Value
 
 
@@ -87,6 +87,8 @@ class ResolvedModel:
     connectors: tuple[ConnectorSpec, ...]
     """Those with settings that edges may use: by name, or because `auto` picks them."""
     frontend: FrontendSpec
+    tls: TlsSpec | None = None
+    """None: the parts of the model talk in the clear."""
 
     def stage(self, name: str) -> ResolvedStage:
         return next(stage for stage in self.stages if stage.name == name)

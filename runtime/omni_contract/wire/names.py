@@ -19,6 +19,8 @@ STAGE_TABLE_PATH = "/etc/omni/stage-table.json"
 STAGE_TABLE_KEY = "stage-table.json"
 API_KEYS_PATH = "/etc/omni/api-keys"
 TLS_PATH = "/etc/omni/tls"
+TLS_CERTIFICATE, TLS_KEY, TLS_AUTHORITY = "tls.crt", "tls.key", "ca.crt"
+"""Files of a folder, keys of a Secret."""
 VOLUMES_ROOT = "/var/lib/omni/volumes"
 
 LABEL_MODEL = f"{GROUP}/model"

@@ -90,6 +90,7 @@ class ElsewhereConnector(ABC):
             request_id=request_id,
             connector=self._context.name,
             owner=self._context.owner,
+            owner_stage=self._context.transport.component,
             boot_id=self._context.boot_id,
             remaining_ms=int(remaining_s * 1000),
             kind=kind,

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from omni_contract.wire.names import TLS_AUTHORITY, TLS_CERTIFICATE, TLS_KEY
 from omni_runtime.transport.protocol import TransportError
-
-CERTIFICATE, KEY, AUTHORITY = "tls.crt", "tls.key", "ca.crt"
 
 FLIGHTS = 4
 """More turns than any handshake of TLS 1.2 or 1.3 takes."""
@@ -30,7 +29,7 @@ class Certificate:
 
 def read_certificate(folder: Path) -> Certificate:
     """Raises TransportError with the file at fault."""
-    chain, key, authority = (_bytes(folder / name) for name in (CERTIFICATE, KEY, AUTHORITY))
+    chain, key, authority = (_bytes(folder / name) for name in (TLS_CERTIFICATE, TLS_KEY, TLS_AUTHORITY))
     peer = _shake_hands(_context(folder, ssl.PROTOCOL_TLS_CLIENT), _context(folder, ssl.PROTOCOL_TLS_SERVER), folder)
     return Certificate(
         chain=chain,
@@ -58,15 +57,15 @@ def _context(folder: Path, protocol: int) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
-    _load_authorities(context, folder / AUTHORITY)
+    _load_authorities(context, folder / TLS_AUTHORITY)
     try:
         # The empty password keeps OpenSSL from asking for one on the terminal.
-        context.load_cert_chain(folder / CERTIFICATE, folder / KEY, password="")
+        context.load_cert_chain(folder / TLS_CERTIFICATE, folder / TLS_KEY, password="")
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            raise TransportError(f"{folder / KEY}: is not the key of {CERTIFICATE}") from error
-        _load_authorities(ssl.SSLContext(protocol), folder / CERTIFICATE)
-        raise TransportError(f"{folder / KEY}: holds no private key in PEM form, or an encrypted one") from error
+            raise TransportError(f"{folder / TLS_KEY}: is not the key of {TLS_CERTIFICATE}") from error
+        _load_authorities(ssl.SSLContext(protocol), folder / TLS_CERTIFICATE)
+        raise TransportError(f"{folder / TLS_KEY}: holds no private key in PEM form, or an encrypted one") from error
     return context
 
 
@@ -87,9 +86,9 @@ def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, folder: Path) -
         for _ in range(FLIGHTS):
             unfinished = [end for end in unfinished if not _is_done(end)]
     except ssl.SSLCertVerificationError as error:
-        raise TransportError(f"{folder / CERTIFICATE}: {_advice(error.verify_message)}") from error
+        raise TransportError(f"{folder / TLS_CERTIFICATE}: {_advice(error.verify_message)}") from error
     except ssl.SSLError as error:
-        raise TransportError(f"{folder / CERTIFICATE}: cannot be used for TLS: {error.reason}") from error
+        raise TransportError(f"{folder / TLS_CERTIFICATE}: cannot be used for TLS: {error.reason}") from error
     return dict(asking.getpeercert() or {})
 
 
@@ -106,6 +105,6 @@ def _advice(verdict: str) -> str:
         case "unsuitable certificate purpose":
             return f"{verdict}: it must be allowed for both server and client authentication"
         case "unable to get local issuer certificate" | "self-signed certificate":
-            return f"{verdict}: it was not signed by {AUTHORITY}, or intermediate certificates are missing from it"
+            return f"{verdict}: it was not signed by {TLS_AUTHORITY}, or intermediate certificates are missing from it"
         case _:
             return verdict

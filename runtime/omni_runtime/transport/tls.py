@@ -10,16 +10,9 @@ from typing import TypeAlias
 
 import grpc
 
-from omni_contract.wire.names import certificate_name
+from omni_contract.wire.names import TLS_AUTHORITY, TLS_CERTIFICATE, TLS_KEY, certificate_name
 from omni_runtime.transport.callers import KnownCallers
-from omni_runtime.transport.certificate import (
-    AUTHORITY,
-    CERTIFICATE,
-    KEY,
-    Certificate,
-    is_made_out_to,
-    read_certificate,
-)
+from omni_runtime.transport.certificate import Certificate, is_made_out_to, read_certificate
 from omni_runtime.transport.protocol import ChannelOptions, TransportError
 
 logger = logging.getLogger(__name__)
@@ -118,7 +111,7 @@ class TlsTransport:
                 break
         if not is_made_out_to(self._name, certificate.names):
             names = ", ".join(certificate.names) or "no DNS names"
-            raise TransportError(f"{self._folder / CERTIFICATE}: is made out to {names}, and not to {self._name}")
+            raise TransportError(f"{self._folder / TLS_CERTIFICATE}: is made out to {names}, and not to {self._name}")
         return before, certificate
 
     def _tell(self, event: str) -> None:
@@ -133,7 +126,7 @@ def _for_servers(certificate: Certificate) -> grpc.ServerCertificateConfiguratio
 
 def _fingerprint(folder: Path) -> Fingerprint:
     """Changes whenever a file does, the kubelet's swap of a link included; empty parts stand for missing files."""
-    return tuple(_mark(folder / name) for name in (CERTIFICATE, KEY, AUTHORITY))
+    return tuple(_mark(folder / name) for name in (TLS_CERTIFICATE, TLS_KEY, TLS_AUTHORITY))
 
 
 def _mark(path: Path) -> tuple[int, int, int]:

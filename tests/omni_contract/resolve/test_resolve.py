@@ -112,6 +112,24 @@ def test_an_edge_may_not_name_a_stage_that_neither_file_nor_preset_has() -> None
     )
 
 
+def test_a_certificate_is_the_model_s_unless_the_stage_has_its_own() -> None:
+    tls = {"secretName": "tls", "stages": [{"name": "denoiser", "secretName": "own"}]}
+    found = _resolve({"network": {"tls": tls}}).tls
+
+    assert _resolve().tls is None
+    assert found is not None
+    assert [found.secret_of(name) for name in ("denoiser", "vae-decoder", "frontend")] == ["own", "tls", "tls"]
+
+
+def test_a_certificate_for_a_stage_that_does_not_exist_is_refused() -> None:
+    tls = {"secretName": "tls", "stages": [{"name": "denoizer", "secretName": "own"}]}
+
+    assert _refused(spec({"network": {"tls": tls}}))["spec.network.tls.stages[0]"] == (
+        'a certificate is for stage "denoizer", which does not exist (did you mean "denoiser"?); '
+        'the stages are: "text-encoder", "denoiser", "vae-decoder"'
+    )
+
+
 def test_stages_that_wait_for_each_other_are_refused() -> None:
     told = _refused(fake_spec({"edges[1]": {"from": "last", "to": "first"}}))
 

@@ -42,6 +42,33 @@ def test_the_frontend(golden: Golden) -> None:
     golden("frontend", [one for one in children if one["metadata"]["labels"].get(component) == "frontend"])
 
 
+def test_the_pods_of_a_model_with_tls(golden: Golden) -> None:
+    own = [{"name": "denoiser", "secretName": "denoiser-tls"}]
+    network = {"tls": {"secretName": "toy-tls", "stages": own}}
+    children = children_of(a_model(a_spec(a_stage("encoder"), a_stage("denoiser"), network=network)))
+    golden("tls", [one for one in children if one["kind"] == "Deployment"])
+
+
+@pytest.mark.case("operator:H06")
+def test_a_stage_s_certificate_is_its_own_where_it_has_one_and_the_model_s_otherwise() -> None:
+    network = {"tls": {"secretName": "toy-tls", "stages": [{"name": "denoiser", "secretName": "denoiser-tls"}]}}
+    children = children_of(a_model(a_spec(a_stage("encoder"), a_stage("denoiser"), network=network)))
+    secrets = {
+        name: [volume["secret"]["secretName"] for volume in pod_of(children, name)["volumes"] if "secret" in volume]
+        for name in ("toy-encoder", "toy-denoiser", "toy-frontend")
+    }
+    assert secrets == {"toy-encoder": ["toy-tls"], "toy-denoiser": ["denoiser-tls"], "toy-frontend": ["toy-tls"]}
+
+
+def test_the_kubelet_asks_a_stage_with_tls_on_a_port_in_the_clear() -> None:
+    network = {"tls": {"secretName": "toy-tls"}}
+    [main] = pod_of(children_of(a_model(a_spec(a_stage("denoiser"), network=network))), "toy-denoiser")["containers"]
+    ports = {port["name"]: port["containerPort"] for port in main["ports"]}
+    probes = {main[kind]["grpc"]["port"] for kind in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert probes == {ports["health"]} != {ports["grpc"]}
+    assert main["command"][main["command"].index("--health-port") + 1] == str(ports["health"])
+
+
 @pytest.mark.case("operator:D06")
 def test_the_same_model_gives_the_same_bytes() -> None:
     assert canonical(children_of(a_model())) == canonical(children_of(a_model()))  # type: ignore[arg-type]

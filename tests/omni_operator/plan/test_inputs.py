@@ -62,6 +62,20 @@ def test_limits_and_replicas_of_the_frontend_make_nothing_stale(record: Record, 
     assert inputs(a_model(a_spec(frontend=frontend))).stale_units(record) == frozenset()
 
 
+def test_mutual_tls_makes_everything_stale_and_a_stage_s_own_certificate_only_that_stage() -> None:
+    def with_tls(**fields: object) -> Manifest:
+        return a_model(a_spec(network={"tls": {"secretName": "toy-tls", **fields}}))
+
+    assert inputs(with_tls()).stale_units(a_record(a_model())) == {*STAGES, "frontend"}
+    own = with_tls(stages=[{"name": "denoiser", "secretName": "denoiser-tls"}])
+    assert inputs(own).stale_units(a_record(with_tls())) == {"denoiser"}
+
+
+@pytest.mark.case("operator:D13")
+def test_a_model_without_a_certificate_reads_as_it_did_before_there_were_any(record: Record) -> None:
+    assert inputs(a_model(a_spec(network={}))).stale_units(record) == frozenset()
+
+
 @pytest.mark.parametrize("frontend", [{"service": {"type": "NodePort"}}, {"limits": {"requestTimeoutSeconds": 77}}])
 def test_other_fields_of_the_frontend_make_only_it_stale(record: Record, frontend: dict[str, object]) -> None:
     assert inputs(a_model(a_spec(frontend=frontend))).stale_units(record) == {"frontend"}

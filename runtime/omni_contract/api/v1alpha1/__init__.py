@@ -22,6 +22,7 @@ from omni_contract.api.v1alpha1.engines import (
 )
 from omni_contract.api.v1alpha1.frontend import FrontendLimits, FrontendSpec
 from omni_contract.api.v1alpha1.model import ModelSource, OmniModelSpec
+from omni_contract.api.v1alpha1.network import NetworkSpec, TlsSpec
 from omni_contract.api.v1alpha1.stage import OutputSpec, StageSpec
 
 __all__ = [
@@ -42,9 +43,11 @@ __all__ = [
     "FrontendLimits",
     "FrontendSpec",
     "ModelSource",
+    "NetworkSpec",
     "OmniModelSpec",
     "OutputSpec",
     "ShmConnector",
     "StageSpec",
+    "TlsSpec",
     "built_in_connector",
 ]

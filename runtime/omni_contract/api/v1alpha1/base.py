@@ -82,6 +82,9 @@ def _number_as_text(value: Any) -> Any:
 
 StageName = Annotated[str, StringConstraints(pattern=DNS_LABEL, min_length=1, max_length=15)]
 PoolName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", min_length=1, max_length=63)]
+SecretName = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$", min_length=1, max_length=253)
+]
 ServedName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[^\s]+$")]
 TransformName = Annotated[
     str, StringConstraints(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-._a-z0-9]*[a-z0-9])?$")

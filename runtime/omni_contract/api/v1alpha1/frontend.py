@@ -4,15 +4,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from omni_contract.api.v1alpha1.base import ApiModel, Seconds
+from omni_contract.api.v1alpha1.base import ApiModel, Seconds, SecretName
 
 
 class SecretRef(ApiModel):
     """A Secret in the model's namespace."""
 
-    name: Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$")] = Field(
-        description="Name of the Secret."
-    )
+    name: SecretName = Field(description="Name of the Secret.")
 
 
 class AuthSpec(ApiModel):
