@@ -67,6 +67,12 @@ class LocalPlan:
     """Links to make, with their targets: one for each volume."""
     stages: tuple[ProcessPlan, ...]
     frontend: ProcessPlan
+    services: tuple[ProcessPlan, ...] = ()
+    """What stages need to run beside them; they outlast the stages."""
+
+    @property
+    def processes(self) -> tuple[ProcessPlan, ...]:
+        return (*self.services, *self.stages, self.frontend)
 
 
 def local_plan(model: ResolvedModel, place: Place) -> LocalPlan:

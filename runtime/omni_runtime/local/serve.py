@@ -13,17 +13,20 @@ from omni_contract.api.load import load_model
 from omni_contract.api.v1alpha1.resource import OmniModel
 from omni_contract.resolve import resolve
 from omni_contract.resolve.resolved import ResolvedModel
+from omni_runtime.connectors.shm.folder import sweep
 from omni_runtime.local.banner import banner
 from omni_runtime.local.catalog import local_catalog, only, without_pools
 from omni_runtime.local.console import Console
 from omni_runtime.local.devices import Machine, find_devices
 from omni_runtime.local.errors import InputError
 from omni_runtime.local.first_picture import save_first_picture
-from omni_runtime.local.plan import LocalPlan, Place, local_plan
+from omni_runtime.local.masters import LOOPBACK, with_masters
+from omni_runtime.local.plan import LocalPlan, Place
 from omni_runtime.local.runtime_directory import runtime_directory, runtime_root
 from omni_runtime.local.settings import ServeSettings
 from omni_runtime.local.supervisor import Supervisor
 from omni_runtime.local.volumes import check_source, parse_volumes
+from omni_runtime.worker.settings import DEFAULT_SHARED_MEMORY
 
 NAMESPACE = "default"
 
@@ -47,9 +50,13 @@ def serve(settings: ServeSettings) -> int:
             api_keys=settings.api_keys,
             trace_dir=settings.trace_dir,
         )
-        plan = local_plan(model, place)
+        plan = with_masters(model, place, lambda: free_port(LOOPBACK, 0))
         _write(plan)
-        return asyncio.run(_run(plan, settings))
+        try:
+            return asyncio.run(_run(plan, settings))
+        finally:
+            # Of children that had to be killed.
+            sweep(DEFAULT_SHARED_MEMORY)
 
 
 def free_port(host: str, port: int) -> int:
@@ -91,7 +98,7 @@ def _write(plan: LocalPlan) -> None:
 
 
 async def _run(plan: LocalPlan, settings: ServeSettings) -> int:
-    names = [process.name for process in (*plan.stages, plan.frontend)]
+    names = [process.name for process in plan.processes]
     console = Console(
         stream=sys.stderr,
         clock=time.monotonic,

@@ -26,6 +26,7 @@ class Supervisor:
         self._when_ready = when_ready
         self._bond = Bond()
         self._environment = environment
+        self._services = [Keeper(one, self._start_child, console) for one in plan.services]
         self._stages = [Keeper(one, self._start_child, console) for one in plan.stages]
         self._frontend = Keeper(plan.frontend, self._start_child, console)
         self._stop = asyncio.Event()
@@ -67,9 +68,10 @@ class Supervisor:
         await self._when_ready()
 
     async def _stop_all(self) -> None:
-        """The frontend first, so that each request that was taken still finds its stages."""
+        """The frontend first, so that what still runs finds its stages; for the same reason services last."""
         await self._frontend.stop()
         await asyncio.gather(*(stage.stop() for stage in self._stages))
+        await asyncio.gather(*(service.stop() for service in self._services))
 
     async def _refresh(self) -> None:
         while True:
@@ -87,4 +89,4 @@ class Supervisor:
 
     @property
     def _keepers(self) -> list[Keeper]:
-        return [*self._stages, self._frontend]
+        return [*self._services, *self._stages, self._frontend]
