@@ -40,6 +40,7 @@ WHAT = (
     "expire",
     "read",
 )
+FAILURES = {"fail": ("stage_failed", True), "refuse": ("invalid_request", False), "full": ("overloaded", True)}
 steps = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 30), st.integers(0, 30)), max_size=120)
 
 
@@ -54,12 +55,9 @@ async def act(world: World, step: Step) -> None:
             world.advance(worker, second)
         case "answer":
             world.answer(worker, second)
-        case "fail":
-            world.fail(worker, second, "stage_failed", retryable=True)
-        case "refuse":
-            world.fail(worker, second, "invalid_request", retryable=False)
-        case "full":
-            world.fail(worker, second, "overloaded", retryable=True)
+        case "fail" | "refuse" | "full":
+            code, retryable = FAILURES[what]
+            world.fail(worker, second, code, retryable)
         case "die":
             world.die(worker)
         case "join":
