@@ -14,7 +14,7 @@ from omni_runtime.worker.stage import Stage
 
 logger = logging.getLogger(__name__)
 
-PORTION_MESSAGES = 8
+PORTION_MESSAGES = 32
 """A large batch is worked off in portions, so that the answers to the first leave while the next are worked on.
 
 In one go, all requests would move through the stages as one convoy, with a single process at work at any time: measured
