@@ -25,8 +25,10 @@ class Board:
 
     def fed(self) -> list[Step]:
         """The stages that have got all of their inputs and do not know it yet."""
-        waiting = [step for step in self.steps.values() if step.state is StageState.WAITING]
-        return [step for step in waiting if self.payloads.keys() >= step.planned.input_names]
+        return [step for step in self.steps.values() if self.is_fed(step)]
+
+    def is_fed(self, step: Step) -> bool:
+        return step.state is StageState.WAITING and self.payloads.keys() >= step.planned.input_names
 
     def wanted(self, step: Step) -> tuple[str, ...]:
         """What a stage is asked for: each edge with a consumer yet to run, and the final output unless it was read."""
@@ -36,9 +38,10 @@ class Board:
         names = tuple(edge.name for edge in edges if edge.name not in self.payloads)
         return (*names, FINAL) if step.planned.modality and not step.is_answered else names
 
-    def contracts(self, step: Step) -> dict[str, str]:
-        """The contract hash that the stage's replica must share on each of its inputs."""
-        return {edge.name: self.payloads[edge.name].replica.outputs.get(edge.name, "") for edge in step.planned.inputs}
+    def contracts(self, step: Step) -> tuple[tuple[str, str], ...]:
+        """Each of the stage's inputs with the contract hash that its replica must share."""
+        names = (edge.name for edge in step.planned.inputs)
+        return tuple((name, self.payloads[name].replica.outputs.get(name, "")) for name in names)
 
     def holds_what_is_needed(self, step: Step) -> bool:
         """True if a finished stage's payload is gone before its consumer was even sent to a worker."""

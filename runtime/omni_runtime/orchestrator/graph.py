@@ -53,6 +53,11 @@ class Plan:
         return {stage.name: stage for stage in self.stages}
 
     @cached_property
+    def consumers(self) -> Mapping[str, str]:
+        """The stage at the end of each edge."""
+        return {edge.name: edge.target for edge in self.edges}
+
+    @cached_property
     def edges(self) -> tuple[PlannedEdge, ...]:
         return tuple(edge for stage in self.stages for edge in stage.inputs)
 

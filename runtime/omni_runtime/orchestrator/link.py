@@ -81,7 +81,7 @@ class Link:
 
     @property
     def in_flight(self) -> int:
-        return len(self._backlog)
+        return len(self._backlog.open)
 
     @property
     def work_left_s(self) -> float:

@@ -55,9 +55,10 @@ class StartMessages:
 
     def _encoded_parameters(self, sampling: Mapping[str, Value]) -> bytes:
         """Most models have the same defaults for all stages."""
+        if not sampling and not self._request.parameters:
+            return b""
         known = next((encoded for seen, encoded in self._parameters if seen == sampling), None)
         if known is None:
-            merged = {**sampling, **self._request.parameters}
-            known = encode(merged).to_bytes() if merged else b""
+            known = encode({**sampling, **self._request.parameters}).to_bytes()
             self._parameters.append((sampling, known))
         return known

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from omni_contract.wire.errors import OmniError
 from omni_runtime.orchestrator.fair_queue import FairQueue
@@ -32,16 +32,22 @@ class Viability(Protocol):
     def __call__(self, boot_id: str) -> bool: ...
 
 
+class Need(NamedTuple):
+    """What a replica must be to serve a request. `contracts` are those of the payloads that it brings, by edge."""
+
+    is_viable: Viability
+    contracts: tuple[tuple[str, str], ...]
+
+
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """A session's place in a stage's queue. `contracts` are those of the payloads that it brings along.
+    """A session's place in a stage's queue.
 
     Tenants take turns; `priority` orders one tenant's own requests, the least first.
     """
 
     waiter: Waiter
-    is_viable: Viability
-    contracts: Mapping[str, str]
+    need: Need
     avoid: frozenset[str] = frozenset()
     queue_timeout_s: float = 30.0
     tenant: str = ""
@@ -62,6 +68,7 @@ class StagePool:
         self.links: dict[str, Link] = {}
         self.routable: list[Link] = []
         """The links that take work, as of the last look."""
+        self._fitting_by_need: dict[Need, list[Link]] = {}
         self._queue: FairQueue[Ticket] = FairQueue()
         self._choices = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -116,6 +123,7 @@ class StagePool:
     def look(self) -> None:
         """A link may take more or less than before; `members_changed` follows once every pool has looked."""
         self.routable = [link for link in self.links.values() if link.is_routable]
+        self._fitting_by_need.clear()
 
     def members_changed(self) -> None:
         self.pump()
@@ -143,24 +151,32 @@ class StagePool:
         ticket.waiter.assigned(self.stage, link)
 
     def _place(self, ticket: Ticket) -> Link | None:
-        fitting = preferred(self._fitting(ticket), ticket.avoid)
-        link = self._choose([link for link in fitting if link.has_room], self.work.predict_s(ticket.kind))
+        fitting = self._fitting(ticket.need)
+        if ticket.avoid:
+            fitting = preferred(fitting, ticket.avoid)
+        free = [link for link in fitting if link.has_room]
+        link = self._choose(free, self.work.predict_s(ticket.kind)) if len(free) > 1 else next(iter(free), None)
         if link is not None:
             self._choices += 1
             link.last_chosen = self._choices
         return link
 
-    def _fitting(self, ticket: Ticket) -> list[Link]:
-        return [
-            link
-            for link in self.routable
-            if link.replica and can_read(link.replica, ticket.contracts) and ticket.is_viable(link.replica.boot_id)
-        ]
+    def _fitting(self, need: Need) -> list[Link]:
+        """Found once for all requests with the same need, until a link changes."""
+        if need not in self._fitting_by_need:
+            self._fitting_by_need[need] = [
+                link
+                for link in self.routable
+                if link.replica
+                and can_read(link.replica, dict(need.contracts))
+                and need.is_viable(link.replica.boot_id)
+            ]
+        return self._fitting_by_need[need]
 
     def _watch_deserted(self, tickets: Iterable[Ticket]) -> None:
         now_s = asyncio.get_running_loop().time()
         for ticket in tickets:
-            if self._fitting(ticket):
+            if self._fitting(ticket.need):
                 ticket.deserted_since_s = None
             elif ticket.deserted_since_s is None:
                 ticket.deserted_since_s = now_s

@@ -7,7 +7,7 @@ of its terminal states exactly once, and from then on nothing of it runs or is h
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -22,7 +22,7 @@ from omni_runtime.orchestrator.failures import bounces, failure_of, is_mendable,
 from omni_runtime.orchestrator.graph import Plan
 from omni_runtime.orchestrator.link import Link
 from omni_runtime.orchestrator.messages import StartMessages
-from omni_runtime.orchestrator.pool import StagePool, Ticket, Viability
+from omni_runtime.orchestrator.pool import Need, StagePool, Ticket, Viability
 from omni_runtime.orchestrator.request import (
     Announced,
     Completed,
@@ -41,7 +41,7 @@ from omni_runtime.orchestrator.states import (
     next_session_state,
 )
 from omni_runtime.orchestrator.steps import EdgePayload, Step, source_of, usage_of
-from omni_runtime.tracing.spans import ATTEMPT, REPLICA, REQUEST_ID, STAGE, Attributes, Span, Tracing
+from omni_runtime.tracing.spans import ATTEMPT, REPLICA, REQUEST_ID, STAGE, Attributes, Span, Tracing, UnrecordedSpan
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class Session:
         return self._deadline_s - asyncio.get_running_loop().time()
 
     def start(self) -> None:
-        self._feed()
+        self._feed(self._board.fed())
 
     def abort(self) -> None:
         """Ends it on every stage; no-op if it is over."""
@@ -223,7 +223,7 @@ class Session:
 
     def _announced(self, step: Step, output: wire.Output) -> None:
         edge, source = output.edge, source_of(output)
-        step.wanted = tuple(wanted for wanted in step.wanted if wanted != edge)
+        step.wanted = () if step.wanted == (edge,) else tuple(wanted for wanted in step.wanted if wanted != edge)
         assert step.link is not None and step.replica is not None, "only a step that has begun is listened to"
         if not isinstance(source, bytes):
             self._holders.add(step.link)
@@ -231,7 +231,9 @@ class Session:
             self._emit(Announced(step.name, step.attempt, source))
         else:
             self._board.payloads[edge] = EdgePayload(source, step.link, step.replica)
-            self._feed()
+            consumer = self._board.steps[self._context.plan.consumers[edge]]
+            if self._board.is_fed(consumer):
+                self._feed([consumer])
 
     def _finished(self, step: Step, finished: wire.Finished) -> None:
         if step.wanted:
@@ -281,7 +283,7 @@ class Session:
         for step in self._board.to_restart(lost):
             self._stop(step)
             self._board.reset(step)
-        self._feed(is_urgent=True)
+        self._feed(self._board.fed(), is_urgent=True)
 
     def _stop(self, step: Step) -> None:
         if step.ticket is not None:
@@ -290,17 +292,16 @@ class Session:
         elif step.is_at_worker and step.link in self._links and step.link is not None:
             step.link.cancel(self.request.request_id, step.attempt)
 
-    def _feed(self, is_urgent: bool = False) -> None:
-        """Queues each stage that has got all of its inputs."""
-        for step in self._board.fed():
+    def _feed(self, fed: Iterable[Step], is_urgent: bool = False) -> None:
+        """Queues stages that have got all of their inputs."""
+        for step in fed:
             step.move(StageEventKind.FED)
             self._enqueue(step, is_urgent)
 
     def _enqueue(self, step: Step, is_urgent: bool = False) -> None:
         ticket = step.ticket = Ticket(
             waiter=self,
-            is_viable=self._context.is_viable,
-            contracts=self._board.contracts(step),
+            need=Need(self._context.is_viable, self._board.contracts(step)),
             avoid=step.avoid,
             queue_timeout_s=self._context.queue_timeout_s,
             tenant=self.request.tenant,
@@ -310,7 +311,7 @@ class Session:
         self._context.pools[step.name].enqueue(ticket, is_urgent)
 
     def _check_complete(self) -> None:
-        if not self._board.is_complete:
+        if self.state is not SessionState.ANSWERING or not self._board.is_complete:
             return
         steps = self._board.steps.values()
         usage = {step.name: step.usage for step in steps}
@@ -353,6 +354,8 @@ class Session:
     # -- small questions
 
     def _span_of(self, step: Step) -> Span:
+        if isinstance(self._span, UnrecordedSpan):
+            return self._span
         replica = step.replica.name if step.replica else ""
         attributes: Attributes = {
             STAGE: step.name,

@@ -14,6 +14,7 @@ from omni_runtime.tracing.spans import NO_SPAN, Span
 
 Source: TypeAlias = bytes | wire.Handle
 NO_USAGE = StageUsage()
+AT_WORKER = frozenset({StageState.SENT, StageState.RUNNING})
 
 
 @dataclass(eq=False, slots=True)
@@ -40,16 +41,15 @@ class Step:
 
     @property
     def is_at_worker(self) -> bool:
-        return self.state in (StageState.SENT, StageState.RUNNING)
+        return self.state in AT_WORKER
 
     @property
     def is_active(self) -> bool:
         return self.state not in (StageState.WAITING, StageState.FINISHED)
 
     def move(self, event: StageEventKind) -> None:
-        was_at_worker = self.is_at_worker
-        self.state = next_stage_state(self.state, event)
-        if was_at_worker and not self.is_at_worker:
+        before, self.state = self.state, next_stage_state(self.state, event)
+        if before in AT_WORKER and self.state not in AT_WORKER:
             self.span.end("" if self.state is StageState.FINISHED else event)
 
     def begin(self, link: Link, wanted: tuple[str, ...]) -> None:

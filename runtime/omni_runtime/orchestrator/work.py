@@ -54,25 +54,25 @@ class Backlog:
 
     def __init__(self, model: WorkModel) -> None:
         self._model = model
-        self._open: dict[tuple[str, int], tuple[Kind, float, float]] = {}
+        self.open: dict[tuple[str, int], tuple[Kind, float, float]] = {}
         self.work_s = 0.0
         self.slowness = 1.0
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self.open)
 
     def begin(self, attempt: tuple[str, int], kind: Kind, now_s: float) -> None:
         predicted_s = self._model.predict_s(kind)
-        self._open[attempt] = kind, predicted_s, now_s
+        self.open[attempt] = kind, predicted_s, now_s
         self.work_s += predicted_s
 
     def end(self, attempt: tuple[str, int], now_s: float, is_answered: bool) -> bool:
         """False if it was not open. Only answered requests teach anything: a failed one says nothing about its kind."""
-        begun = self._open.pop(attempt, None)
+        begun = self.open.pop(attempt, None)
         if begun is None:
             return False
         kind, predicted_s, started_s = begun
-        self.work_s = self.work_s - predicted_s if self._open else 0.0
+        self.work_s = self.work_s - predicted_s if self.open else 0.0
         if is_answered:
             took_s = now_s - started_s
             self.slowness = _closer(self.slowness, took_s / self._model.predict_s(kind))
@@ -80,7 +80,7 @@ class Backlog:
         return True
 
     def clear(self) -> None:
-        self._open.clear()
+        self.open.clear()
         self.work_s = 0.0
 
 
