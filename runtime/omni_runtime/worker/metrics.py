@@ -1,15 +1,28 @@
 """The worker's Prometheus metrics."""
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from omni_contract.wire import names
+from omni_runtime.connectors.protocol import ArenaCensus
 
 FAST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SLOW_BUCKETS = (*FAST_BUCKETS, 30.0, 60.0, 120.0, 300.0, 600.0)
+ARENA_GAUGES: tuple[tuple[str, str, Mapping[str, Callable[[ArenaCensus], float]]], ...] = (
+    (
+        names.WORKER_ARENA_BYTES,
+        "Bytes of an arena of shared memory.",
+        {"size": lambda census: census.size_bytes, "used": lambda census: census.used_bytes},
+    ),
+    (
+        names.WORKER_ARENA_BLOCKS,
+        "Blocks in use in an arena; the lingering ones wait for their last reader.",
+        {"used": lambda census: census.blocks, "lingering": lambda census: census.lingering},
+    ),
+)
 
 
 class WorkerMetrics:
@@ -57,5 +70,19 @@ class WorkerMetrics:
         """A gauge that is read when it is scraped."""
         Gauge(name, text, registry=self.registry).set_function(value)
 
+    def expose_arenas(self, arenas: Callable[[], Mapping[str, ArenaCensus]]) -> None:
+        """Gauges of the arenas that there are now, read when they are scraped."""
+        for name, text, fields in ARENA_GAUGES:
+            gauge = Gauge(name, text, ["connector", "what"], registry=self.registry)
+            for connector in arenas():
+                for what, read in fields.items():
+                    gauge.labels(connector, what).set_function(partial(_figure, arenas, connector, read))
+
     def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
         return Histogram(name, text, buckets=buckets, registry=self.registry)
+
+
+def _figure(
+    arenas: Callable[[], Mapping[str, ArenaCensus]], connector: str, read: Callable[[ArenaCensus], float]
+) -> float:
+    return read(arenas()[connector])

@@ -14,6 +14,7 @@ from omni_contract.wire import names
 from omni_contract.wire.stage_file import StageFile
 from omni_contract.wire.stage_pb2_grpc import add_ControlServicer_to_server, add_StageWorkerServicer_to_server
 from omni_runtime.connectors.connector_set import ConnectorSet
+from omni_runtime.connectors.protocol import ConnectorError, MemoryPlace
 from omni_runtime.connectors.store import PayloadStore
 from omni_runtime.engines.protocol import Engine, UnusableEngineError
 from omni_runtime.engines.registry import create_engine
@@ -60,7 +61,7 @@ async def run_worker(settings: WorkerSettings, file: StageFile) -> None:
     boot_id = secrets.token_hex(8)
     store = PayloadStore(settings.payload_limit_bytes)
     transport, tracing = _transport(settings, file), _tracing(settings, file)
-    connectors = ConnectorSet(settings.advertise, boot_id, store, file.connectors, transport=transport)
+    connectors = _connectors(settings, file, boot_id, store, transport)
     stage = Stage(file, _engine(file), connectors, tracing)
     service = StageWorkerService(stage, store, boot_id, settings.replica, settings.locality)
     stage.metrics.gauge(names.WORKER_FRONTENDS, "Frontends attached.", lambda: service.frontends)
@@ -73,7 +74,7 @@ async def run_worker(settings: WorkerSettings, file: StageFile) -> None:
         add_StageWorkerServicer_to_server(service, server)
         add_ControlServicer_to_server(ControlService(control), server)
 
-    await connectors.open()
+    await _open(connectors, stage)
     # Probes and Describe are answered from here on, before the engine has loaded.
     async with listening(settings, transport, stage, add_services), serving_admin(control, settings.admin):
         try:
@@ -89,6 +90,25 @@ def _engine(file: StageFile) -> Engine:
         return create_engine(file)
     except (MissingExtraError, UnknownPluginError, UnusableEngineError) as error:
         raise MisconfiguredError(f'stage "{file.stage}" cannot start: {error}') from error
+
+
+def _connectors(
+    settings: WorkerSettings, file: StageFile, boot_id: str, store: PayloadStore, transport: Transport
+) -> ConnectorSet:
+    memory = MemoryPlace(settings.shared_memory, settings.locality)
+    outputs = [end.connector for end in file.outputs]
+    try:
+        return ConnectorSet(settings.advertise, boot_id, store, file.connectors, outputs, memory, transport)
+    except MissingExtraError as error:
+        raise MisconfiguredError(f'stage "{file.stage}" cannot start: {error}') from error
+
+
+async def _open(connectors: ConnectorSet, stage: Stage) -> None:
+    try:
+        await connectors.open()
+    except (ConnectorError, MissingExtraError) as error:
+        raise MisconfiguredError(f'stage "{stage.file.stage}" cannot start: {error}') from error
+    stage.metrics.expose_arenas(connectors.arenas)
 
 
 def _tracing(settings: WorkerSettings, file: StageFile) -> Tracing:

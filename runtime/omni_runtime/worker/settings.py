@@ -11,6 +11,7 @@ from omni_runtime.tracing import settings as tracing
 from omni_runtime.tracing.settings import TracingSettings
 
 DEFAULT_PAYLOAD_LIMIT_BYTES = 4 * 2**30
+DEFAULT_SHARED_MEMORY = Path("/dev/shm")
 DEFAULT_LIVENESS_TIMEOUT_S = 120.0
 DEFAULT_ADMIN_HOST = "127.0.0.1"
 ANY_ADDRESS = ("0.0.0.0", "[::]")
@@ -46,6 +47,7 @@ class WorkerSettings:
     log_json: bool = False
     die_with_parent: bool = False
     payload_limit_bytes: int = DEFAULT_PAYLOAD_LIMIT_BYTES
+    shared_memory: Path = DEFAULT_SHARED_MEMORY
     liveness_timeout_s: float = DEFAULT_LIVENESS_TIMEOUT_S
     admin: AdminAddress | None = None
     profile_dir: Path | None = None
@@ -81,6 +83,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="payloads held for other stages at most (default: %(default)s)",
     )
     parser.add_argument(
+        "--shared-memory",
+        type=Path,
+        metavar="DIR",
+        default=DEFAULT_SHARED_MEMORY,
+        help="folder in memory for payloads that processes of this host share (default: %(default)s)",
+    )
+    parser.add_argument(
         "--liveness-timeout",
         type=float,
         default=DEFAULT_LIVENESS_TIMEOUT_S,
@@ -104,6 +113,7 @@ def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str])
         log_json=arguments.log_json,
         die_with_parent=arguments.die_with_parent,
         payload_limit_bytes=arguments.payload_limit_bytes,
+        shared_memory=arguments.shared_memory,
         liveness_timeout_s=arguments.liveness_timeout,
         admin=None if arguments.admin_port is None else AdminAddress(arguments.admin_host, arguments.admin_port),
         profile_dir=arguments.profile_dir,
