@@ -14,11 +14,14 @@ from omni_operator.kube.lease import Election, FencedWriter, LeaseApi
 from omni_operator.kube.queue import Urgency, WorkQueue
 from omni_operator.kube.store import Store
 from omni_operator.metrics import RECONCILE_SECONDS, RECONCILES
-from omni_operator.objects import CHILD_KINDS, OMNI_MODEL, POD, Kind, Manifest, ModelKey
+from omni_operator.objects import CHILD_KINDS, EVENT, OMNI_MODEL, POD, Kind, Manifest, ModelKey
 from omni_operator.reconcile import Reconciler
 from omni_operator.settings import Settings
 
 logger = logging.getLogger(__name__)
+
+FAILED_MOUNTS = "involvedObject.kind=Pod,reason=FailedMount"
+"""Events bear no labels; these few are all that tells why a pod waits for a Secret: its status does not."""
 
 PASS_LIMIT_S = 120
 """Every call of a pass has a shorter limit of its own, so a pass that takes this long is stuck."""
@@ -119,12 +122,15 @@ class Controller:
 
 
 def scopes(settings: Settings) -> list[Scope]:
-    """Everything that is watched: models, and what bears our label."""
-    namespaces = settings.watch_namespaces or (None,)
+    """Everything that is watched: models, what bears our label, and volumes that pods wait for."""
     return [
-        Scope(kind, namespace, "" if kind is OMNI_MODEL else labels.OF_ANY_MODEL)
-        for kind in (OMNI_MODEL, *CHILD_KINDS, POD)
-        for namespace in namespaces
+        scope
+        for namespace in settings.watch_namespaces or (None,)
+        for scope in (
+            Scope(OMNI_MODEL, namespace),
+            *(Scope(kind, namespace, labels.OF_ANY_MODEL) for kind in (*CHILD_KINDS, POD)),
+            Scope(EVENT, namespace, field_selector=FAILED_MOUNTS),
+        )
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from omni_operator.controller import Controller, Identity, scopes
 from omni_operator.errors import LeaseLost
 from omni_operator.kube.queue import WorkQueue
-from omni_operator.objects import DEPLOYMENT, LEASE, OMNI_MODEL, SERVICE, ModelKey
+from omni_operator.objects import DEPLOYMENT, EVENT, LEASE, OMNI_MODEL, SERVICE, ModelKey
 from tests.support.fake_kube import Call, FakeKube
 from tests.support.operator_models import a_model, a_spec, a_stage, some_settings
 
@@ -109,10 +109,13 @@ async def test_a_controller_that_lost_the_lease_ends() -> None:
 
 @pytest.mark.case("operator:K06")
 @pytest.mark.case("operator:L05")
-def test_only_models_and_what_bears_our_label_is_watched() -> None:
+def test_only_models_what_bears_our_label_and_failed_mounts_are_watched() -> None:
     everywhere = scopes(some_settings())
     assert {scope.namespace for scope in everywhere} == {None}
-    assert all(scope.label_selector or scope.kind is OMNI_MODEL for scope in everywhere)
+    assert [scope.kind for scope in everywhere if not scope.label_selector] == [OMNI_MODEL, EVENT]
+    assert [scope.field_selector for scope in everywhere if scope.kind is EVENT] == [
+        "involvedObject.kind=Pod,reason=FailedMount"
+    ]
     named = scopes(some_settings(watchNamespaces=["a", "b"]))
     assert {scope.namespace for scope in named} == {"a", "b"}
     assert all("/namespaces/" in scope.path for scope in named)

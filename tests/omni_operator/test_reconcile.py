@@ -176,6 +176,31 @@ async def test_editing_one_stage_restarts_only_that_stage(cluster: Cluster) -> N
 
 
 @pytest.mark.case("operator:C01")
+@pytest.mark.case("operator:G12")
+async def test_a_certificate_that_is_not_there_is_told_and_the_model_is_woken_by_the_kubelet_s_event(
+    cluster: Cluster,
+) -> None:
+    cluster.edit(a_spec(network={"tls": {"secretName": "toy-tls"}}))
+    await cluster.reconcile()
+    deployment = cluster.kube.object(DEPLOYMENT, "toy-denoiser")
+    waiting = {"containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": deployment["spec"]["template"]["spec"], "status": waiting}
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    cluster.kube.put({**pod, "metadata": {"name": "toy-denoiser-abc", "namespace": "team", "labels": labels}})
+    cluster.woken.clear()
+    words = 'MountVolume.SetUp failed for volume "tls" : secret "toy-tls" not found'
+    event = {"apiVersion": "v1", "kind": "Event", "reason": "FailedMount", "message": words}
+    about = {"kind": "Pod", "name": "toy-denoiser-abc"}
+    cluster.kube.put({**event, "metadata": {"name": "toy.1", "namespace": "team"}, "involvedObject": about})
+    assert cluster.woken == [KEY]
+    await cluster.reconcile()
+    [stage] = [stage for stage in cluster.status()["stages"] if stage["name"] == "denoiser"]
+    assert stage["message"] == f"Pod toy-denoiser-abc: FailedMount: {words}"
+    assert stage["hint"].startswith('create Secret "toy-tls" in the model\'s namespace with the keys tls.crt,')
+    ready = next(one for one in cluster.status()["conditions"] if one["type"] == "Ready")
+    assert f"denoiser: {stage['message']}" in ready["message"]
+
+
 async def test_a_model_is_not_ready_while_old_pods_satisfy_the_count(cluster: Cluster) -> None:
     await cluster.settle()
     cluster.edit(spec_with(maxBatchSize=4))

@@ -45,6 +45,11 @@ class Scope:
     kind: Kind
     namespace: str | None = None
     label_selector: str = ""
+    field_selector: str = ""
+
+    @property
+    def selectors(self) -> dict[str, str]:
+        return {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
 
     @property
     def path(self) -> str:
@@ -107,7 +112,7 @@ class KubeApi:
     async def list(self, scope: Scope) -> Listing:
         """Everything in the scope, page by page."""
         items: list[Manifest] = []
-        query = {"labelSelector": scope.label_selector, "limit": str(PAGE_SIZE)}
+        query = {**scope.selectors, "limit": str(PAGE_SIZE)}
         while True:
             page = await self._object(_Request("GET", scope.path, query))
             kind = {"apiVersion": scope.kind.api_version, "kind": scope.kind.name}
@@ -120,7 +125,7 @@ class KubeApi:
     async def watch(self, scope: Scope, resource_version: str) -> AsyncIterator[WatchEvent]:
         """Ends when the server ends the stream; raises Expired if it no longer knows the version."""
         query = {
-            "labelSelector": scope.label_selector,
+            **scope.selectors,
             "resourceVersion": resource_version,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(WATCH_SECONDS),

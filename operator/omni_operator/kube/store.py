@@ -1,10 +1,10 @@
-"""What the informers last saw, and what we wrote since: every model, its children and its pods."""
+"""What the informers last saw, and what we wrote since: every model, its children, its pods and events about them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from omni_contract.wire import names as wire
-from omni_operator.objects import CHILD_KINDS, OMNI_MODEL, POD, Kind, Manifest, ModelKey, kind_of, labels_of
+from omni_operator.objects import CHILD_KINDS, EVENT, OMNI_MODEL, POD, Kind, Manifest, ModelKey, kind_of, labels_of
 from omni_operator.plan.observe import Observed
 
 
@@ -16,10 +16,12 @@ class Store:
         self._on_change = on_change
 
     def observe(self, key: ModelKey) -> Observed:
+        pods = self._of(POD, key)
         return Observed(
             model=self._of(OMNI_MODEL, key).get(key.name),
             children=[child for kind in CHILD_KINDS for child in self._of(kind, key).values()],
-            pods=list(self._of(POD, key).values()),
+            pods=list(pods.values()),
+            events=[event for event in self._events(key.namespace) if subject_of(event) in pods],
         )
 
     def models(self) -> list[ModelKey]:
@@ -28,7 +30,7 @@ class Store:
     def put(self, item: Manifest) -> None:
         """Takes an object in, unless a newer state of it is known, and tells of the change."""
         if self._remember(item):
-            self._on_change(model_of(item), kind_of(item))
+            self._tell(item)
 
     def remember(self, item: Manifest) -> None:
         """Takes in the answer to a write of our own, so that the next pass need not wait for the watch to bring it."""
@@ -40,7 +42,7 @@ class Store:
         known = self._of(kind_of(item), key).get(name)
         if known is not None and version_of(known) <= version_of(item):
             del self._objects[kind_of(item)][key][name]
-            self._on_change(key, kind_of(item))
+            self._tell(item)
 
     def replace(self, kind: Kind, namespace: str | None, items: Iterable[Manifest], resource_version: str) -> None:
         """Takes in a whole list: what it lacks was deleted while nobody watched, unless it is newer than the list."""
@@ -55,6 +57,19 @@ class Store:
                 and version_of(known) <= int(resource_version)
             ):
                 self.remove(known)
+
+    def _tell(self, item: Manifest) -> None:
+        keys = self._models_with_pod(item) if kind_of(item) is EVENT else [model_of(item)]
+        for key in keys:
+            self._on_change(key, kind_of(item))
+
+    def _models_with_pod(self, event: Manifest) -> list[ModelKey]:
+        namespace, pod = event["metadata"]["namespace"], subject_of(event)
+        return [key for key, pods in self._objects[POD].items() if key.namespace == namespace and pod in pods]
+
+    def _events(self, namespace: str) -> Iterable[Manifest]:
+        """They bear no label, so they are kept by their namespace."""
+        return self._of(EVENT, ModelKey(namespace, "")).values()
 
     def _of(self, kind: Kind, key: ModelKey) -> dict[str, Manifest]:
         return self._objects[kind].get(key, {})
@@ -73,6 +88,12 @@ def model_of(item: Manifest) -> ModelKey:
     metadata = item["metadata"]
     name = metadata["name"] if kind_of(item) is OMNI_MODEL else labels_of(item).get(wire.LABEL_MODEL, "")
     return ModelKey(metadata["namespace"], name)
+
+
+def subject_of(event: Manifest) -> str:
+    """Name of the object that an event is about."""
+    name: str = event["involvedObject"]["name"]
+    return name
 
 
 def version_of(item: Manifest) -> int:

@@ -1,5 +1,6 @@
 """Why a workload has fewer ready pods than it should, in the words of whoever refuses: scheduler, kubelet, quota."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -18,6 +19,10 @@ class Cause:
 IMAGE_FAULTS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
 CONTAINER_FAULTS = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 
+PREPARING = {"ContainerCreating", "PodInitializing"}
+
+VOLUME = re.compile(r'for volume "([^"]+)"')
+
 CHECK_IMAGE = "check the image's name in the accelerator profile and the pull secrets"
 CHECK_CONTAINER = "check what the pod refers to: Secrets, ConfigMaps, claims, commands"
 MORE_MEMORY = "give the stage more memory (resources.memory) or a smaller shm.size"
@@ -27,11 +32,12 @@ CHECK_POOL = "check the pool's node selector and tolerations against the nodes"
 CHECK_QUOTA = "check quotas, limit ranges and admission rules of the namespace"
 
 
-def cause_of(deployment: Manifest | None, pods: Iterable[Manifest]) -> Cause | None:
-    """The gravest one that is known; None while everything goes its way."""
+def cause_of(deployment: Manifest | None, pods: Iterable[Manifest], events: Iterable[Manifest] = ()) -> Cause | None:
+    """The gravest one that is known; None while everything goes its way. `events` are about the pods."""
     if deployment is None:
         return None
-    causes = [cause for pod in _present(pods) if (cause := _of_pod(pod))]
+    told = list(events)
+    causes = [cause for pod in _present(pods) if (cause := _of_pod(pod) or _of_volumes(pod, told))]
     return next(iter(causes), None) or _of_deployment(deployment)
 
 
@@ -60,6 +66,30 @@ def _of_pod(pod: Manifest) -> Cause | None:
     return next((cause for status in _containers(pod) if (cause := _of_container(pod, status))), None)
 
 
+def _of_volumes(pod: Manifest, events: Iterable[Manifest]) -> Cause | None:
+    """A pod whose volume is not there waits without a word in its status; the kubelet says why in an event."""
+    if not any(_waiting(status).get("reason") in PREPARING for status in _containers(pod)):
+        return None
+    told = [event for event in events if event["involvedObject"]["name"] == pod["metadata"]["name"]]
+    if not told:
+        return None
+    event = max(told, key=lambda event: int(event["metadata"]["resourceVersion"]))
+    words = event.get("message") or ""
+    return Cause(_about(pod, f"{event['reason']}: {words}"), _volume_hint(pod, words))
+
+
+def _volume_hint(pod: Manifest, words: str) -> str:
+    """By the volume that the kubelet names: which Secret must hold what."""
+    name = match[1] if (match := VOLUME.search(words)) else ""
+    volumes: list[Manifest] = pod["spec"].get("volumes") or []
+    secret = next((volume["secret"] for volume in volumes if volume["name"] == name and "secret" in volume), None)
+    if secret is None:
+        return CHECK_CONTAINER
+    keys = ", ".join(item["key"] for item in secret.get("items") or ())
+    content = f" with the keys {keys}" if keys else ""
+    return f'create Secret "{secret["secretName"]}" in the model\'s namespace{content}; the pod goes on by itself'
+
+
 def _scheduling_hint(words: str) -> str:
     if "persistentvolumeclaim" in words:
         return MAKE_CLAIM
@@ -72,7 +102,7 @@ def _containers(pod: Manifest) -> list[Manifest]:
 
 
 def _of_container(pod: Manifest, status: Manifest) -> Cause | None:
-    waiting = (status.get("state") or {}).get("waiting") or {}
+    waiting = _waiting(status)
     reason = waiting.get("reason", "")
     words = f"{reason}: {waiting.get('message', '')}"
     if reason in IMAGE_FAULTS:
@@ -81,6 +111,10 @@ def _of_container(pod: Manifest, status: Manifest) -> Cause | None:
         return Cause(_about(pod, words), CHECK_CONTAINER)
     ended = _last_end(status)
     return _of_end(pod, ended) if ended and not status.get("ready") else None
+
+
+def _waiting(status: Manifest) -> Manifest:
+    return (status.get("state") or {}).get("waiting") or {}
 
 
 def _last_end(status: Manifest) -> Manifest | None:

@@ -30,6 +30,8 @@ class Observed:
     model: Manifest | None
     children: list[Manifest] = field(default_factory=list)
     pods: list[Manifest] = field(default_factory=list)
+    events: list[Manifest] = field(default_factory=list)
+    """About the pods."""
 
     @property
     def is_wanted(self) -> bool:

@@ -112,7 +112,7 @@ def _component(observed: Observed, done: Pass, name: str) -> _Component:
         is_rolling=not is_done
         and (not is_rolled_out(deployment) or progress.get("reason") != "NewReplicaSetAvailable"),
         is_overdue=progress.get("reason") == "ProgressDeadlineExceeded",
-        cause=None if is_done else cause_of(deployment, observed.pods_of(name)),
+        cause=None if is_done else cause_of(deployment, observed.pods_of(name), observed.events),
     )
 
 

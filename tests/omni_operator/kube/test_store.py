@@ -43,6 +43,23 @@ def test_a_change_wakes_the_model(store: Store, woken: list[ModelKey]) -> None:
     assert woken == [KEY]
 
 
+def about(pod: str, version: int = 9, namespace: str = "team") -> Manifest:
+    metadata = {"name": f"{pod}.{version}", "namespace": namespace, "resourceVersion": str(version)}
+    return {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "involvedObject": {"name": pod}}
+
+
+def test_an_event_belongs_to_the_model_of_its_pod(store: Store, woken: list[ModelKey]) -> None:
+    pod = {**a_service(5, name="toy-denoiser-abc"), "kind": "Pod"}
+    store.put(pod)
+    for event in (about("toy-denoiser-abc"), about("somebody-else-s"), about("toy-denoiser-abc", namespace="other")):
+        store.put(event)
+    assert woken == [KEY, KEY]
+    assert [event["metadata"]["namespace"] for event in store.observe(KEY).events] == ["team"]
+    gone = about("toy-denoiser-abc")
+    store.remove({**gone, "metadata": {**gone["metadata"], "resourceVersion": "12"}})
+    assert store.observe(KEY).events == []
+
+
 def test_news_that_is_old_is_no_news(store: Store, woken: list[ModelKey]) -> None:
     store.put(a_service(5))
     store.put(a_service(5))

@@ -57,6 +57,59 @@ def test_the_kubelet_is_quoted(reason: str, hint: str) -> None:
     assert cause == Cause(f"Pod toy-denoiser-abc: {reason}: in its own words", hint)
 
 
+SECRET = {"secretName": "toy-tls", "items": [{"key": "tls.crt"}, {"key": "tls.key"}, {"key": "ca.crt"}]}
+
+
+def mount_failure(message: str, pod: str = "toy-denoiser-abc", version: int = 7) -> Manifest:
+    return {
+        "kind": "Event",
+        "metadata": {"name": f"{pod}.{version}", "namespace": "team", "resourceVersion": str(version)},
+        "involvedObject": {"kind": "Pod", "name": pod},
+        "reason": "FailedMount",
+        "message": f'MountVolume.SetUp failed for volume "{message}',
+    }
+
+
+def waiting_for(volume: Manifest, reason: str = "ContainerCreating") -> Manifest:
+    return {**waiting(reason), "spec": {"volumes": [{"name": "tmp", "emptyDir": {}}, volume]}}
+
+
+@pytest.mark.case("operator:G12")
+@pytest.mark.parametrize("fault", ['secret "toy-tls" not found', "references non-existent secret key: ca.crt"])
+def test_a_pod_that_waits_for_a_secret_says_which_and_what_it_must_hold(fault: str) -> None:
+    pod = waiting_for({"name": "tls", "secret": SECRET})
+    assert cause_of(DEPLOYMENT, [pod], [mount_failure(f'tls" : {fault}')]) == Cause(
+        f'Pod toy-denoiser-abc: FailedMount: MountVolume.SetUp failed for volume "tls" : {fault}',
+        'create Secret "toy-tls" in the model\'s namespace with the keys tls.crt, tls.key, ca.crt; the pod goes on by '
+        "itself",
+    )
+
+
+def test_a_secret_of_which_all_keys_are_mounted_may_hold_anything() -> None:
+    pod = waiting_for({"name": "api-keys", "secret": {"secretName": "keys"}})
+    cause = cause_of(DEPLOYMENT, [pod], [mount_failure('api-keys" : secret "keys" not found')])
+    assert cause is not None
+    assert cause.hint == 'create Secret "keys" in the model\'s namespace; the pod goes on by itself'
+
+
+def test_the_newest_event_about_the_pod_itself_counts() -> None:
+    pod = waiting_for({"name": "claim-0", "persistentVolumeClaim": {"claimName": "models"}})
+    events = [
+        mount_failure('claim-0" : newest', version=10),
+        mount_failure('claim-0" : older', version=9),
+        mount_failure("claim-0\" : another pod's", pod="toy-denoiser-xyz", version=11),
+    ]
+    cause = cause_of(DEPLOYMENT, [pod], events)
+    assert cause is not None
+    assert cause.message.endswith('volume "claim-0" : newest')
+    assert cause.hint == causes.CHECK_CONTAINER
+
+
+def test_a_mount_that_failed_before_the_container_ran_is_no_trouble() -> None:
+    running = {**a_pod(containerStatuses=[{"name": "main", "ready": True, "state": {"running": {}}}]), "spec": {}}
+    assert cause_of(DEPLOYMENT, [running], [mount_failure('tls" : secret "toy-tls" not found')]) is None
+
+
 def test_a_crash_loop_gives_the_last_sentence_of_the_log() -> None:
     ended = {"exitCode": 3, "reason": "Error", "message": "INFO loading\nERROR stage denoiser: no such folder\n\n"}
     cause = cause_of(DEPLOYMENT, [waiting("CrashLoopBackOff", lastState={"terminated": ended})])
