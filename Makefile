@@ -119,6 +119,10 @@ test: ## Every level from nothing, one line each with its time
 $(addprefix test-,$(LEVELS)): test-%: install
 	$(PYTHON) -m tests.levels $*
 
+.PHONY: test-model-long
+test-model-long: install ## Thousands of random schedules of requests, chunks, aborts and deaths (minutes)
+	$(PYTHON) -m pytest -q tests/omni_runtime/orchestrator/test_session_model.py --hypothesis-profile=long
+
 # ---- test clusters ----
 
 .PHONY: programs control-up control-down cluster-up cluster-down node-image status volumes

@@ -4,6 +4,7 @@ import os
 from importlib.util import find_spec
 
 import pytest
+from hypothesis import settings
 
 DETERMINISTIC = {
     "HF_HUB_OFFLINE": "1",
@@ -17,6 +18,9 @@ DETERMINISTIC = {
 """Set before anything imports torch; child processes inherit it."""
 
 os.environ.update(DETERMINISTIC)
+
+settings.register_profile("long", max_examples=2000)
+"""For `make test-model-long`."""
 
 SHARED_FIXTURES = ("tests.cluster.fixtures", "tests.support.fixtures")
 

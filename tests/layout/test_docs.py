@@ -12,7 +12,7 @@ import pytest
 
 from omni_contract.wire.exit_codes import MEANINGS
 from omni_operator.plan.conditions import Reason
-from omni_runtime.orchestrator.states import SESSION, TERMINAL
+from omni_runtime.orchestrator.states import SESSION, STAGE, TERMINAL
 from omni_runtime.worker.admin import ROUTES
 from omni_runtime.worker.states import ANSWERED, TRANSITIONS, Call
 from tests.layout.docs import NEEDS, Block, all_blocks, blocks_of, documents, is_as_shown
@@ -116,10 +116,12 @@ def moves_of(table: Mapping[Any, Mapping[Any, Any]]) -> set[tuple[str, str, str]
     }
 
 
-def test_the_picture_of_the_session_is_its_table() -> None:
+def test_the_pictures_of_the_session_and_of_its_stages_are_their_tables() -> None:
     page = (CHECKOUT / "docs" / "architecture.md").read_text()
-    assert drawn_moves(page) == moves_of(SESSION)
-    assert set(re.findall(r"^    (\w+) --> \[\*\]$", page, re.MULTILINE)) == set(map(str, TERMINAL))
+    session, stage = re.findall(r"^```mermaid\n(stateDiagram.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert drawn_moves(session) == moves_of(SESSION)
+    assert drawn_moves(stage) == moves_of(STAGE)
+    assert set(re.findall(r"^    (\w+) --> \[\*\]$", session, re.MULTILINE)) == set(map(str, TERMINAL))
 
 
 def test_the_picture_of_the_worker_and_the_table_of_its_calls_are_those_of_the_code() -> None:

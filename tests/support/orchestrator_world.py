@@ -1,79 +1,82 @@
-"""Workers without a network: a test moves each of them on by one step and sees what the orchestrator does.
-
-They keep the rules of the protocol (payloads that are consumed are gone, a cancel is answered once), and they remember
-what they hold, so that a test can ask whether anything was left behind.
-"""
+"""A frontend's sessions and workers without a network: a test says what happens next, and sees what comes of it."""
 
 import asyncio
 import itertools
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from omni_contract.wire import stage_pb2 as wire
-from omni_contract.wire.codec import decode, encode
 from omni_contract.wire.errors import TransferError
 from omni_contract.wire.names import edge_name
 from omni_contract.wire.payload import Payload
-from omni_contract.wire.stage_table import StageTable
+from omni_contract.wire.stage_table import StageTable, TableStage
 from omni_runtime.orchestrator.graph import plan
 from omni_runtime.orchestrator.link import Link
 from omni_runtime.orchestrator.membership import Membership
 from omni_runtime.orchestrator.pool import StagePool
-from omni_runtime.orchestrator.request import FinalOutput, SessionRequest
+from omni_runtime.orchestrator.request import FinalChunk, FinalOutput, SessionRequest
 from omni_runtime.orchestrator.session import Session, SessionContext
 from omni_runtime.orchestrator.settings import OrchestratorSettings
 from omni_runtime.tracing.spans import UNTRACED
+from tests.support.world_worker import Manner, Worker
+
+ITEMS = 3
 
 
-@dataclass
-class Work:
-    """One attempt at a worker."""
+@dataclass(frozen=True)
+class Shape:
+    """A model of the world: which of its edges stream, and whether it answers the client part by part."""
 
-    request_id: str
-    attempt: int
-    start: wire.Start
-    trail: str = ""
-    is_accepted: bool = False
+    table: StageTable
+    streamed: frozenset[str] = frozenset()
+    in_parts: bool = False
+    items: int = ITEMS
 
+    def manner(self, stage: TableStage) -> Manner:
+        of_stage = {edge_name(e.source, e.target) for e in self.table.edges if stage.name in (e.source, e.target)}
+        makes_items = bool(of_stage & self.streamed) or (self.in_parts and stage.output is not None)
+        return Manner(self.items if makes_items else 1, self.in_parts and makes_items, self.streamed & of_stage)
 
-@dataclass
-class Worker:
-    """`held` maps the keys of payloads to what they hold."""
+    def answers(self, prompt: str) -> dict[str, str]:
+        """What each final stage has to answer; the simple reference that every run is compared with."""
+        return {stage.name: ",".join(self._items(stage, prompt)) for stage in self.table.stages if stage.output}
 
-    link: Link
-    slots: int
-    boot: str
-    work: list[Work] = field(default_factory=list)
-    held: dict[str, str] = field(default_factory=dict)
-    most_at_once: int = 0
+    def _items(self, stage: TableStage, prompt: str) -> list[str]:
+        manner, stages = self.manner(stage), {one.name: one for one in self.table.stages}
+        inputs = {
+            edge_name(edge.source, edge.target): self._items(stages[edge.source], prompt)
+            for edge in self.table.edges
+            if edge.target == stage.name
+        }
+        return [
+            manner.item(stage.name, number, self._parts(inputs, number) or [prompt]) for number in range(manner.items)
+        ]
 
-    @property
-    def is_up(self) -> bool:
-        return self.link.replica is not None
+    def _parts(self, inputs: dict[str, list[str]], number: int) -> list[str]:
+        return [items[number] if edge in self.streamed else ",".join(items) for edge, items in inputs.items()]
 
 
 class World:
     """A model's workers and sessions; every method is one thing that may happen."""
 
-    def __init__(self, table: StageTable, replicas: int, slots: int) -> None:
+    def __init__(self, shape: Shape, replicas: int, slots: int) -> None:
         settings = OrchestratorSettings(frontend_id="world")
-        self._table = table
-        self._plan = plan(table)
+        self.shape = shape
+        self._plan = plan(shape.table)
         self._boots = itertools.count()
-        self.membership = Membership(table, _NoDiscovery(), settings)
+        self.membership = Membership(shape.table, _NoDiscovery(), settings)
         self.workers: list[Worker] = []
         self.sessions: list[Session] = []
         self.ends: list[Session] = []
-        self.answers: dict[str, list[str]] = {}
-        for stage, index in itertools.product(table.stages, range(replicas)):
-            link = Link(
-                stage.name,
-                f"unix:{stage.name}-{index}",
-                settings,
-                self.membership,
-                self.membership.pools[stage.name].work,
-            )
-            self.pools[stage.name].links[link.address] = link
-            self.workers.append(Worker(link, slots, ""))
+        self.parts: dict[str, dict[str, list[str]]] = {}
+        """What each caller has read so far, by request and stage."""
+        self.answers: dict[str, dict[str, str]] = {}
+        """The whole answers."""
+        for stage, index in itertools.product(shape.table.stages, range(replicas)):
+            pool = self.pools[stage.name]
+            link = Link(stage.name, f"unix:{stage.name}-{index}", settings, self.membership, pool.work)
+            pool.links[link.address] = link
+            self.workers.append(Worker(link, slots, shape.manner(stage), self._owner))
         for worker in self.workers:
             self.join(worker)
 
@@ -90,6 +93,7 @@ class World:
             pools=self.pools,
             is_viable=self.membership.viability(self._plan),
             fetch=self._fetch,
+            release=self._release,
             queue_timeout_s=3600,
             request_timeout_s=3600,
             ended=self.ends.append,
@@ -107,24 +111,41 @@ class World:
             # Anything that has to wait is over time at once.
             async with asyncio.timeout(0):
                 async for event in session:
-                    if isinstance(event, FinalOutput):
-                        self.answers.setdefault(session.request.request_id, []).append(str(event.payload["trail"]))
+                    if isinstance(event, FinalOutput | FinalChunk):
+                        self._note(session.request.request_id, event)
         except TimeoutError:
             return
 
     # -- what may happen to workers
 
     def join(self, worker: Worker) -> None:
+        """A new process, or the old one again if only the stream to it was broken."""
         if not worker.is_up:
-            worker.boot = f"boot-{next(self._boots)}"
+            worker.boot = worker.boot or f"boot-{next(self._boots)}"
             worker.link.attached(self._info(worker))
             self.deliver()
 
     def die(self, worker: Worker) -> None:
+        """Killed, and everybody knows at once."""
         if worker.is_up:
-            worker.work.clear()
-            worker.held.clear()
+            self.vanish(worker)
+            worker.is_gone = False
             worker.link.detached("killed")
+            self.deliver()
+
+    def vanish(self, worker: Worker) -> None:
+        """Killed, and the frontend learns of it later: by what cannot be read any more, or when it dies."""
+        if worker.is_up:
+            worker.forget()
+            worker.boot, worker.is_gone = "", True
+
+    def break_stream(self, worker: Worker) -> None:
+        """The Attach stream breaks: the worker frees all that the frontend had there, and lives on."""
+        if worker.is_up and not worker.is_gone:
+            for work in worker.work:
+                worker.stop_reading(work)
+            worker.forget()
+            worker.link.detached("broken")
             self.deliver()
 
     def drain(self, worker: Worker) -> None:
@@ -132,32 +153,28 @@ class World:
             worker.link.received(wire.WorkerBatch(load=wire.Load(draining=True)))
             self.deliver()
 
-    def advance(self, worker: Worker, index: int) -> None:
-        """An attempt is accepted, or, if it has been, gives its outputs and finishes."""
+    def advance(self, worker: Worker, index: int) -> bool:
+        """An attempt works on by one small step; False if there is none, or it has to wait for another."""
         if not worker.work:
-            return
-        work = worker.work[index % len(worker.work)]
-        if work.is_accepted:
-            self._finish(worker, work)
-        else:
-            self._accept(worker, work)
+            return False
+        moved = worker.advance(worker.work[index % len(worker.work)])
         self.deliver()
+        return moved
+
+    def advance_any(self) -> bool:
+        """The first attempt that can work on does; False if there is none."""
+        return any(self.advance(worker, index) for worker in self.workers for index in range(len(worker.work)))
 
     def answer(self, worker: Worker, index: int) -> None:
-        """An attempt is accepted, gives its outputs inline and finishes, all in one message."""
-        if not worker.work:
-            return
-        work = worker.work[index % len(worker.work)]
-        if not work.is_accepted and self._read_inputs(worker, work):
-            data = encode({"prompt": work.trail, "trail": work.trail}).to_bytes()
-            outputs = [wire.Output(edge=edge, inline=data) for edge in work.start.outputs]
-            self._send(worker, work, accepted=True, outputs=outputs, finished=wire.Finished())
+        """An attempt is accepted, gives its outputs inline and finishes, all in one message; no-op if it streams."""
+        if worker.work:
+            worker.answer(worker.work[index % len(worker.work)])
             self.deliver()
 
     def fail(self, worker: Worker, index: int, code: str, retryable: bool) -> None:
         if worker.work:
             work = worker.work[index % len(worker.work)]
-            self._send(worker, work, failed=wire.Failed(code=code, message=code, retryable=retryable))
+            worker.send(work, failed=wire.Failed(code=code, message=code, retryable=retryable))
             self.deliver()
 
     def deliver(self) -> None:
@@ -168,76 +185,32 @@ class World:
             for worker in self.workers:
                 for message in worker.link.outbox.take().messages if worker.is_up else ():
                     is_moving = True
-                    self._take(worker, message)
+                    worker.take(message)
 
-    # -- how a worker works
+    # -- what sessions ask for
 
-    def _take(self, worker: Worker, message: wire.FrontendMessage) -> None:
-        match message.WhichOneof("body"):
-            case "start":
-                worker.work.append(Work(message.request_id, message.attempt, message.start))
-                worker.most_at_once = max(worker.most_at_once, len(worker.work))
-            case "cancel":
-                for work in [work for work in worker.work if work.request_id == message.request_id]:
-                    if work.attempt == message.attempt:
-                        self._send(worker, work, failed=wire.Failed(code="cancelled", retryable=False))
-            case "discard":
-                for key in [key for key in worker.held if key.startswith(f"{message.request_id}/")]:
-                    del worker.held[key]
-
-    def _accept(self, worker: Worker, work: Work) -> None:
-        work.is_accepted = True
-        if self._read_inputs(worker, work):
-            self._send(worker, work, accepted=True)
-
-    def _read_inputs(self, worker: Worker, work: Work) -> bool:
-        """False if the attempt has failed because an input is gone."""
-        try:
-            parts = [self._consume(one) for one in work.start.inputs]
-        except TransferError as exc:
-            self._send(worker, work, failed=wire.Failed(code=exc.code, message=exc.message, retryable=True))
-            return False
-        work.trail = f"({'+'.join(sorted(parts))}){worker.link.stage}"
-        return True
-
-    def _consume(self, one: wire.Input) -> str:
-        if one.WhichOneof("source") == "inline":
-            return str(decode(one.inline)["prompt"])
-        owner = self._owner(one.handle)
-        if owner is None:
-            raise TransferError(one.edge, one.handle.request_id, "gone")
-        return owner.held.pop(one.handle.key)
-
-    def _finish(self, worker: Worker, work: Work) -> None:
-        for edge in work.start.outputs:
-            key = f"{work.request_id}/{work.attempt}/{edge}"
-            worker.held[key] = work.trail
-            handle = wire.Handle(
-                key=key, edge=edge, request_id=work.request_id, owner=worker.link.address, boot_id=worker.boot
-            )
-            self._send(worker, work, outputs=[wire.Output(edge=edge, handle=handle)])
-        self._send(worker, work, finished=wire.Finished())
-
-    def _send(self, worker: Worker, work: Work, **body: object) -> None:
-        if {"failed", "finished"} & body.keys():
-            worker.work.remove(work)
-        message = wire.WorkerMessage(request_id=work.request_id, attempt=work.attempt, **body)  # type: ignore[arg-type]
-        worker.link.received(wire.WorkerBatch(messages=[message]))
+    def _note(self, request_id: str, event: FinalOutput | FinalChunk) -> None:
+        parts = self.parts.setdefault(request_id, {}).setdefault(event.stage, [])
+        assert event.stage not in self.answers.setdefault(request_id, {}), "nothing comes after the last part"
+        parts += [str(item["trail"]) for item in _items_of(event)]
+        if isinstance(event, FinalOutput) or event.is_last:
+            self.answers[request_id][event.stage] = ",".join(parts)
 
     def _owner(self, handle: wire.Handle) -> Worker | None:
-        for worker in self.workers:
-            if worker.is_up and worker.boot == handle.boot_id and handle.key in worker.held:
-                return worker
-        return None
+        return next((worker for worker in self.workers if worker.boot == handle.boot_id), None)
 
     async def _fetch(self, handle: wire.Handle, remaining_s: float) -> Payload:
         owner = self._owner(handle)
-        if owner is None:
+        if owner is None or handle.key not in owner.held:
             raise TransferError(handle.edge, handle.request_id, "gone")
         return {"trail": owner.held[handle.key]}
 
+    async def _release(self, handle: wire.Handle) -> None:
+        if (owner := self._owner(handle)) is not None:
+            owner.held.pop(handle.key, None)
+
     def _info(self, worker: Worker) -> wire.WorkerInfo:
-        stage, edges = worker.link.stage, self._table.edges
+        stage, edges = worker.link.stage, self.shape.table.edges
         return wire.WorkerInfo(
             stage=stage,
             boot_id=worker.boot,
@@ -252,6 +225,10 @@ class World:
 class _NoDiscovery:
     def topologies(self) -> None:  # type: ignore[override]
         raise NotImplementedError
+
+
+def _items_of(event: FinalOutput | FinalChunk) -> Iterable[Payload]:
+    return event.items if isinstance(event, FinalChunk) else [event.payload]
 
 
 def _contract(source: str, target: str) -> wire.EdgeContract:

@@ -55,7 +55,16 @@ def stages() -> st.SearchStrategy[dict[str, Any]]:
 
 def edges() -> st.SearchStrategy[dict[str, Any]]:
     ends = st.fixed_dictionaries({"from": st.sampled_from(NAMES), "to": st.sampled_from(NAMES)})
-    rest = _maybe(connector=st.sampled_from(["auto", "grpc", "shm", "fast"]), transform=st.sampled_from(["tokens"]))
+    numbers = st.sampled_from([1, 2, 25])
+    streaming = _maybe(
+        enabled=st.booleans(), chunkFrames=numbers, initialChunkFrames=numbers, leftContextFrames=numbers
+    )
+    rest = _maybe(
+        connector=st.sampled_from(["auto", "inline", "grpc", "shm", "fast"]),
+        transform=st.sampled_from(["tokens"]),
+        retain=st.sampled_from(["consumed", "terminal"]),
+        streaming=streaming,
+    )
     return st.tuples(ends, rest).map(lambda parts: parts[0] | parts[1])
 
 
@@ -143,7 +152,13 @@ SOUND: tuple[dict[str, Any], ...] = (
             {"name": "a", "fake": {"behavior": "delay", "delaySeconds": 0.5, "steps": 3}},
             {"name": "b", "fake": {"behavior": "crash", "crashAt": 3}},
         ],
-        "edges": [{"from": "a", "to": "b"}],
+        "edges": [
+            {
+                "from": "a",
+                "to": "b",
+                "streaming": {"enabled": True, "chunkFrames": 4, "initialChunkFrames": 2, "leftContextFrames": 1},
+            }
+        ],
     },
 )
 

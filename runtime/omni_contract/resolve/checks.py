@@ -11,6 +11,7 @@ from omni_contract.resolve.devices import device_problems
 from omni_contract.resolve.graph import CycleError, Graph, output_of, preset_of, stage_graph
 from omni_contract.resolve.phases import phase_problems
 from omni_contract.resolve.sampling import limit_problems, sampling_problems
+from omni_contract.resolve.streaming import streaming_problems
 
 
 def spec_problems(spec: OmniModelSpec) -> list[Problem]:
@@ -23,6 +24,7 @@ def spec_problems(spec: OmniModelSpec) -> list[Problem]:
     problems = _engine_problems(stages)
     problems += _edge_problems(spec, graph, preset)
     problems += _cycle_problems(graph)
+    problems += streaming_problems(spec, graph)
     problems += _output_problems(stages, graph, preset)
     problems += phase_problems(stages, graph)
     problems += sampling_problems(stages, preset)

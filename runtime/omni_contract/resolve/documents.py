@@ -36,7 +36,7 @@ def stage_file(model: ResolvedModel, stage_name: str, revision: str, volumes_roo
         vendor=stage.device.vendor,
         engine=stage.engine,
         inputs=tuple(_end(edge, edge.source) for edge in model.edges if edge.target == stage.name),
-        outputs=tuple(_end(edge, edge.target) for edge in model.edges if edge.source == stage.name),
+        outputs=tuple(_producing_end(edge) for edge in model.edges if edge.source == stage.name),
         connectors=_connectors(model, stage_name),
         output=stage.output,
         max_in_flight=stage.max_in_flight,
@@ -102,6 +102,11 @@ def _end(edge: ResolvedEdge, peer: str) -> EdgeEnd:
         retain=edge.retain,
         contract_hash=edge.contract_hash,
     )
+
+
+def _producing_end(edge: ResolvedEdge) -> EdgeEnd:
+    """Chunks say what they are, so only who cuts them must know how."""
+    return _end(edge, edge.target).model_copy(update={"streaming": edge.streaming})
 
 
 def _row(stage: ResolvedStage, location: StageLocation) -> TableStage:

@@ -73,7 +73,7 @@ def _edges_laid_over(preset: Sequence[EdgeSpec], own: Sequence[EdgeSpec]) -> tup
     edges = {edge.name: edge for edge in preset}
     for edge in own:
         lower = edges[edge.name].model_dump(exclude_unset=True) if edge.name in edges else {}
-        edges[edge.name] = EdgeSpec.model_validate(lower | edge.model_dump(exclude_unset=True))
+        edges[edge.name] = EdgeSpec.model_validate(_merged(lower, edge.model_dump(exclude_unset=True)))
     return tuple(edges.values())
 
 

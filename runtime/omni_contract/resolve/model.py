@@ -89,6 +89,7 @@ def _edges(spec: OmniModelSpec, graph: Graph, connectors: Mapping[str, Connector
                 edge,
                 Ends(engines[edge.from_], engines[edge.to], connectors.get(edge.connector)),
             ),
+            streaming=edge.streaming if edge.streams else None,
         )
         for edge in graph.edges
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from omni_contract.accelerators import ClaimMount, Toleration, Vendor
-from omni_contract.api.v1alpha1 import ConnectorSpec, EngineBlock, FrontendSpec, OutputSpec, TlsSpec
+from omni_contract.api.v1alpha1 import ConnectorSpec, EngineBlock, FrontendSpec, OutputSpec, StreamingSpec, TlsSpec
 from omni_contract.wire.payload import Value
 
 
@@ -67,6 +67,8 @@ class ResolvedEdge:
     transform: str | None
     retain: str
     contract_hash: str
+    streaming: StreamingSpec | None = None
+    """How it streams; None if payloads travel whole."""
 
     @property
     def name(self) -> str:

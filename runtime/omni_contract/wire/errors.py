@@ -74,3 +74,7 @@ class TransferError(OmniError):
 
     def __init__(self, edge: str, request_id: str, reason: str) -> None:
         super().__init__(ErrorCode.TRANSFER_FAILED, f'edge "{edge}": {reason} (request {request_id})')
+
+
+class StreamDroppedError(TransferError):
+    """Nobody reads the stream any more: its consumer has ended, or its time is up."""

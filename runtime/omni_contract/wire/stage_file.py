@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from omni_contract.accelerators import ConfigModel, Vendor
-from omni_contract.api.v1alpha1 import ConnectorSpec, EngineBlock, OutputSpec
+from omni_contract.api.v1alpha1 import ConnectorSpec, EngineBlock, OutputSpec, StreamingSpec
 
 
 class EdgeEnd(ConfigModel):
@@ -20,6 +20,15 @@ class EdgeEnd(ConfigModel):
     transform: str | None = None
     retain: Literal["consumed", "terminal"] = "consumed"
     contract_hash: str
+    streaming: StreamingSpec | None = Field(None, description="How the producer cuts its items into chunks.")
+
+    @model_serializer(mode="wrap")
+    def _without_absent_streaming(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As before there was any: an operator that is new must not restart stages that use none."""
+        document: dict[str, Any] = serialize(self)
+        if self.streaming is None:
+            del document["streaming"]
+        return document
 
 
 class StageFile(ConfigModel):

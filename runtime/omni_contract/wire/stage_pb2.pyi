@@ -76,18 +76,20 @@ class FrontendBatch(_message.Message):
     def __init__(self, frontend_id: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[FrontendMessage, _Mapping]]] = ...) -> None: ...
 
 class FrontendMessage(_message.Message):
-    __slots__ = ("request_id", "attempt", "start", "cancel", "discard")
+    __slots__ = ("request_id", "attempt", "start", "cancel", "discard", "taken")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
     DISCARD_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     attempt: int
     start: Start
     cancel: Cancel
     discard: Discard
-    def __init__(self, request_id: _Optional[str] = ..., attempt: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., discard: _Optional[_Union[Discard, _Mapping]] = ...) -> None: ...
+    taken: Taken
+    def __init__(self, request_id: _Optional[str] = ..., attempt: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., discard: _Optional[_Union[Discard, _Mapping]] = ..., taken: _Optional[_Union[Taken, _Mapping]] = ...) -> None: ...
 
 class Start(_message.Message):
     __slots__ = ("remaining_ms", "inputs", "parameters", "outputs", "traceparent")
@@ -120,6 +122,12 @@ class Cancel(_message.Message):
 class Discard(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class Taken(_message.Message):
+    __slots__ = ("parts",)
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    parts: int
+    def __init__(self, parts: _Optional[int] = ...) -> None: ...
 
 class WorkerBatch(_message.Message):
     __slots__ = ("messages", "load")
@@ -156,14 +164,16 @@ class Progress(_message.Message):
     def __init__(self, step: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
 
 class Output(_message.Message):
-    __slots__ = ("edge", "inline", "handle")
+    __slots__ = ("edge", "inline", "handle", "more")
     EDGE_FIELD_NUMBER: _ClassVar[int]
     INLINE_FIELD_NUMBER: _ClassVar[int]
     HANDLE_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
     edge: str
     inline: bytes
     handle: Handle
-    def __init__(self, edge: _Optional[str] = ..., inline: _Optional[bytes] = ..., handle: _Optional[_Union[Handle, _Mapping]] = ...) -> None: ...
+    more: bool
+    def __init__(self, edge: _Optional[str] = ..., inline: _Optional[bytes] = ..., handle: _Optional[_Union[Handle, _Mapping]] = ..., more: _Optional[bool] = ...) -> None: ...
 
 class Finished(_message.Message):
     __slots__ = ("usage",)

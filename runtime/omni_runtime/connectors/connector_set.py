@@ -1,7 +1,7 @@
 """All connectors of one process, by name."""
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -69,6 +69,9 @@ class ConnectorSet:
 
     async def get(self, handle: Handle, remaining_s: float) -> Payload:
         return await self._of(handle).get(handle, remaining_s)
+
+    def chunks(self, handle: Handle, remaining_s: float) -> AsyncIterator[Payload]:
+        return self._of(handle).chunks(handle, remaining_s)
 
     async def release(self, handle: Handle) -> None:
         await self._of(handle).release(handle)

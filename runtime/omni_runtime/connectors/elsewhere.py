@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 
 from omni_contract.wire.codec import encode
-from omni_contract.wire.errors import TransferError
+from omni_contract.wire.errors import StreamDroppedError, TransferError
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import HANDLE_KIND_OBJECT, HANDLE_KIND_STREAM, Handle, HandleKind
 from omni_runtime.connectors.budget import PayloadGoneError, StoreFullError
@@ -48,14 +48,16 @@ class ElsewhereConnector(ABC):
     async def append(self, handle: Handle, chunk: Payload) -> None:
         try:
             await self._append(handle, chunk)
-        except (PayloadGoneError, StoreFullError) as error:
+        except PayloadGoneError as error:
+            raise StreamDroppedError(handle.edge, handle.request_id, str(error)) from error
+        except StoreFullError as error:
             raise TransferError(handle.edge, handle.request_id, str(error)) from error
 
     async def end_stream(self, handle: Handle) -> None:
         try:
             self._store.stream(handle.key).end()
         except PayloadGoneError as error:
-            raise TransferError(handle.edge, handle.request_id, str(error)) from error
+            raise StreamDroppedError(handle.edge, handle.request_id, str(error)) from error
 
     async def chunks(self, handle: Handle, remaining_s: float) -> AsyncIterator[Payload]:
         deadline_s = _now() + remaining_s

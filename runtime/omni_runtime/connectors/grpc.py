@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import grpc
 
 from omni_contract.wire.codec import CodecError, EncodedPayload, allocate, decode, encode
-from omni_contract.wire.errors import TransferError
+from omni_contract.wire.errors import StreamDroppedError, TransferError
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import (
     HANDLE_KIND_OBJECT,
@@ -68,14 +68,16 @@ class GrpcConnector:
     async def append(self, handle: Handle, chunk: Payload) -> None:
         try:
             await self._store.stream(handle.key).append(encode(chunk))
-        except (PayloadGoneError, StoreFullError) as error:
+        except PayloadGoneError as error:
+            raise StreamDroppedError(handle.edge, handle.request_id, str(error)) from error
+        except StoreFullError as error:
             raise _transfer_error(handle, str(error)) from error
 
     async def end_stream(self, handle: Handle) -> None:
         try:
             self._store.stream(handle.key).end()
         except PayloadGoneError as error:
-            raise _transfer_error(handle, str(error)) from error
+            raise StreamDroppedError(handle.edge, handle.request_id, str(error)) from error
 
     async def chunks(self, handle: Handle, remaining_s: float) -> AsyncIterator[Payload]:
         pieces: list[bytes] = []

@@ -45,7 +45,10 @@ class Connector(Protocol):
     async def open_stream(self, request_id: str, edge: str, remaining_s: float) -> Handle: ...
 
     async def append(self, handle: Handle, chunk: Payload) -> None:
-        """Add a chunk to an own stream; waits while the consumer is a full buffer behind."""
+        """Add a chunk to an own stream; waits while the consumer is a full buffer behind.
+
+        StreamDroppedError once the stream was released or its deadline has passed.
+        """
         ...
 
     async def end_stream(self, handle: Handle) -> None: ...

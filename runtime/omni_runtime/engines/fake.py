@@ -2,8 +2,9 @@
 
 Each request takes `steps` steps of `delay_seconds` each, which take turns with other requests' if `serial`. Outputs
 carry a `trail`: the stages that the request visited.
-Behaviors: `echo` and `delay` answer; `stall` never ends its first step; `crash` dies as its `crash_at`-th step begins
-(counted over all requests from 1; 0 = while loading); `leak` keeps a file descriptor and memory for each step.
+Behaviors: `echo` and `delay` answer; `burst` makes an item in each step; `relay` hands on each item as it comes, in a
+step of its own; `stall` never ends its first step; `crash` dies as its `crash_at`-th step begins (counted over all
+requests from 1; 0 = while loading); `leak` keeps a file descriptor and memory for each step.
 It sleeps, though it has no weights to give back; in place of a cache it counts the requests that it has answered.
 """
 
@@ -11,8 +12,8 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from pathlib import Path
 
 from omni_contract.api.v1alpha1.engines import FakeEngine as FakeSettings
@@ -20,12 +21,14 @@ from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Array, Payload, Value
 from omni_contract.wire.stage_file import StageFile
+from omni_runtime.engines.items import gathered, items_as_they_come
 from omni_runtime.engines.protocol import (
     EngineDiedError,
     Profile,
     ReportLoading,
     SleepLevel,
     StageEvent,
+    StageItem,
     StageOutput,
     StageProgress,
     StageRequest,
@@ -66,16 +69,10 @@ class FakeEngine:
         assert not self._sleep_level, "the worker hands no request to an engine that sleeps"
         self._running += 1
         try:
-            steps = self._steps(request)
-            for step in range(steps):
-                with self._recorded(f"{request.request_id} step {step + 1}"):
-                    await self._step()
-                if steps > 1:
-                    yield StageProgress(step + 1, steps)
-            for edge in request.outputs:
-                yield StageOutput(edge, self._output(request, edge))
+            async with aclosing(self._made(request)) as events:
+                async for event in events:
+                    yield event
             self._answered += 1
-            yield StageUsage(steps=steps)
         finally:
             self._running -= 1
 
@@ -112,6 +109,48 @@ class FakeEngine:
             os.close(descriptor)
         self._leaked.clear()
 
+    def _made(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
+        match self._settings.behavior:
+            case "burst":
+                return self._burst(request)
+            case "relay":
+                return self._relay(request)
+            case _:
+                return self._answer(request)
+
+    async def _answer(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
+        steps = self._steps(request)
+        for step in range(steps):
+            await self._recorded_step(request, step)
+            if steps > 1:
+                yield StageProgress(step + 1, steps)
+        inputs = await gathered(request)
+        for edge in request.outputs:
+            yield StageOutput(edge, self._output(request, inputs, edge))
+        yield StageUsage(steps=steps)
+
+    async def _burst(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
+        whole, steps = self._echo(await gathered(request)), self._steps(request)
+        for step in range(steps):
+            await self._recorded_step(request, step)
+            for edge in request.outputs:
+                yield StageItem(edge, {**whole, "item": step})
+        yield StageUsage(steps=steps)
+
+    async def _relay(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
+        steps = 0
+        async with aclosing(items_as_they_come(request)) as items:
+            async for source, item in items:
+                await self._recorded_step(request, steps)
+                steps += 1
+                for edge in request.outputs:
+                    yield StageItem(edge, self._echo({source: item}))
+        yield StageUsage(steps=steps)
+
+    async def _recorded_step(self, request: StageRequest, step: int) -> None:
+        with self._recorded(f"{request.request_id} step {step + 1}"):
+            await self._step()
+
     def _recorded(self, step: str) -> AbstractContextManager[None]:
         return nullcontext() if self._recording is None else self._recording.step(step)
 
@@ -137,20 +176,25 @@ class FakeEngine:
             self._last_turn = time.monotonic()
 
     def _steps(self, request: StageRequest) -> int:
-        """With behavior `delay` a request may say how much work it is."""
+        """With behavior `delay` or `burst` a request may say how much work it is."""
         asked = request.parameters.get("steps")
-        return asked if self._settings.behavior == "delay" and isinstance(asked, int) else self._settings.steps
+        may_ask = self._settings.behavior in ("delay", "burst")
+        return asked if may_ask and isinstance(asked, int) else self._settings.steps
 
     def _leak(self) -> None:
         descriptor = os.memfd_create("omni-leak")
         os.write(descriptor, bytes(LEAK_BYTES))
         self._leaked.append(descriptor)
 
-    def _output(self, request: StageRequest, edge: str) -> Payload:
-        trail: list[Value] = [*trail_of(request.inputs), self._stage]
+    def _output(self, request: StageRequest, inputs: Mapping[str, Payload], edge: str) -> Payload:
+        echo = self._echo(inputs)
         if edge == FINAL and self._makes_image:
-            return {"image": fake_image(request.parameters), "trail": trail}
-        echoed = {key: value for name in sorted(request.inputs) for key, value in request.inputs[name].items()}
+            return {"image": fake_image(request.parameters), "trail": echo["trail"]}
+        return echo
+
+    def _echo(self, inputs: Mapping[str, Payload]) -> Payload:
+        trail: list[Value] = [*trail_of(inputs), self._stage]
+        echoed = {key: value for name in sorted(inputs) for key, value in inputs[name].items()}
         return {**echoed, "trail": trail}
 
 

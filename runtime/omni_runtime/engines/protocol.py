@@ -1,26 +1,42 @@
 """What a stage worker asks of an engine. One engine per process; the worker drives it from its event loop."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
+from omni_contract.wire.chunk import Chunk, chunk_of
 from omni_contract.wire.payload import Payload, Value
 from omni_contract.wire.stage_file import StageFile
 
 
 @dataclass(frozen=True)
 class StageRequest:
-    """One request at one stage, with its inputs already fetched.
+    """One request at one stage.
 
     `inputs` maps the edge name to what came over it; "" is the client's request. `outputs` lists the edges to produce
-    for, "" being the final output.
+    for, "" being the final output. `streams` are the inputs that are still being made, each to be read once; an engine
+    that reads several reads them at the same time, since their producer may wait for all of them.
     """
 
     request_id: str
     inputs: Mapping[str, Payload]
     parameters: Mapping[str, Value]
     outputs: tuple[str, ...]
+    streams: Mapping[str, AsyncIterator[Chunk]] = field(default_factory=dict)
+
+    @property
+    def edges(self) -> tuple[str, ...]:
+        """Of all inputs, by name."""
+        return tuple(sorted((*self.inputs, *self.streams)))
+
+    async def chunks(self, edge: str) -> AsyncIterator[Chunk]:
+        """An input's items, as they come if the edge streams, else in one chunk."""
+        if edge not in self.streams:
+            yield chunk_of(self.inputs[edge])
+            return
+        async for chunk in self.streams[edge]:
+            yield chunk
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,18 @@ class StageOutput:
 
 
 @dataclass(frozen=True)
+class StageItem:
+    """A part of what the stage makes for one edge, for engines that make it bit by bit.
+
+    The edge's settings decide whether items leave in chunks or all together at the end; parts of the final output leave
+    at once. An edge gets either items or an output.
+    """
+
+    edge: str
+    payload: Payload
+
+
+@dataclass(frozen=True)
 class StageUsage:
     """Comes last, at most once."""
 
@@ -47,7 +75,7 @@ class StageUsage:
     compute_seconds: float = 0.0
 
 
-StageEvent: TypeAlias = StageProgress | StageOutput | StageUsage
+StageEvent: TypeAlias = StageProgress | StageOutput | StageItem | StageUsage
 ReportLoading: TypeAlias = Callable[[str], None]
 """Called with one line per loading step, for example "loading transformer 2/3"."""
 
@@ -65,7 +93,8 @@ class Engine(Protocol):
 
     `run` yields a request's events and returns when it is done. It raises OmniError for a request that it cannot serve,
     OmniError(OUT_OF_MEMORY) or MemoryError if memory ran out, EngineDiedError if it is broken for all requests; any
-    other exception fails this request alone.
+    other exception fails this request alone. It is asked for the next event only once the one before has been taken, so
+    that a slow consumer slows the engine's request down.
     Closing the iterator (or cancelling the task that reads it) aborts the work within one step and frees what it held.
     """
 

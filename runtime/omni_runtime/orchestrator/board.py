@@ -38,6 +38,11 @@ class Board:
         names = tuple(edge.name for edge in edges if edge.name not in self.payloads)
         return (*names, FINAL) if step.planned.modality and not step.is_answered else names
 
+    def is_needed(self, step: Step) -> bool:
+        """False once all that read what the stage makes have ended: whatever becomes of it then does not matter."""
+        is_read = any(self.steps[edge.target].state is not StageState.FINISHED for edge in step.planned.outputs)
+        return is_read or (step.planned.modality is not None and not step.is_answered)
+
     def contracts(self, step: Step) -> tuple[tuple[str, str], ...]:
         """Each of the stage's inputs with the contract hash that its replica must share."""
         names = (edge.name for edge in step.planned.inputs)
@@ -62,7 +67,11 @@ class Board:
         step.move(StageEventKind.RESTARTED)
 
     def _readable(self) -> frozenset[str]:
-        """Edges whose payloads a restarted consumer can still get; what `consumed` frees may be gone once sent for."""
+        """Edges whose payloads a restarted consumer can still get.
+
+        What `consumed` frees may be gone once sent for, and of a stream that somebody has begun to read the beginning
+        is gone: its producer and all of its readers start over together.
+        """
         return frozenset(
             edge.name
             for edge in self._plan.edges

@@ -107,6 +107,10 @@ class Link:
     def cancel(self, request_id: str, attempt: int) -> None:
         self._message(request_id, attempt).cancel.SetInParent()
 
+    def taken(self, request_id: str, attempt: int, parts: int) -> None:
+        """So many more parts of the final output have been read: the worker may send as many again."""
+        self._message(request_id, attempt).taken.parts = parts
+
     def discard(self, request_id: str) -> None:
         """The request is over: the worker drops what it holds, and its late messages reach nobody."""
         if request_id in self._listeners:

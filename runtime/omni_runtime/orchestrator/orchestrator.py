@@ -14,7 +14,7 @@ from omni_runtime.orchestrator.admission import Queue, admit
 from omni_runtime.orchestrator.discovery.protocol import Discovery
 from omni_runtime.orchestrator.graph import Plan, output_modalities
 from omni_runtime.orchestrator.membership import Membership
-from omni_runtime.orchestrator.request import Completed, FinalOutput, SessionRequest, SessionResult
+from omni_runtime.orchestrator.request import Completed, FinalChunk, FinalOutput, SessionRequest, SessionResult
 from omni_runtime.orchestrator.session import Session, SessionContext
 from omni_runtime.orchestrator.settings import OrchestratorSettings
 
@@ -139,6 +139,7 @@ class Orchestrator:
             pools=self._membership.pools,
             is_viable=self._membership.viability(plan),
             fetch=self._connectors.get,
+            release=self._connectors.release,
             queue_timeout_s=limits.queue_timeout_seconds,
             request_timeout_s=limits.request_timeout_seconds,
             ended=self._ended,
@@ -193,10 +194,14 @@ class Orchestrator:
 async def collect(session: Session) -> SessionResult:
     """Reads a session to its end."""
     outputs: list[FinalOutput] = []
+    chunks: list[FinalChunk] = []
     async with session:
         async for event in session:
-            if isinstance(event, FinalOutput):
-                outputs.append(event)
-            elif isinstance(event, Completed):
-                return SessionResult(tuple(outputs), event.usage, event.replicas)
+            match event:
+                case FinalOutput():
+                    outputs.append(event)
+                case FinalChunk():
+                    chunks.append(event)
+                case Completed():
+                    return SessionResult(tuple(outputs), tuple(chunks), event.usage, event.replicas)
     raise AssertionError("a session ends with Completed or raises")

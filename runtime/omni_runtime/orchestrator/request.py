@@ -69,11 +69,13 @@ class Progress:
 
 @dataclass(frozen=True)
 class Announced:
-    """A final output that a stage has announced and the session has not read yet."""
+    """A final output, or a part of one, that a stage has announced and the session has not read yet."""
 
     stage: str
     attempt: int
     source: bytes | Handle
+    more: bool = False
+    """Further parts follow."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,16 @@ class FinalOutput:
 
 
 @dataclass(frozen=True)
+class FinalChunk:
+    """A part of a final output that its stage makes bit by bit. The last part may have no items."""
+
+    stage: str
+    modality: str
+    items: tuple[Payload, ...]
+    is_last: bool
+
+
+@dataclass(frozen=True)
 class Completed:
     """Comes last when all went well: what each stage took, and which replica served it."""
 
@@ -93,7 +105,7 @@ class Completed:
     replicas: Mapping[str, str]
 
 
-SessionEvent: TypeAlias = Progress | FinalOutput | Completed
+SessionEvent: TypeAlias = Progress | FinalOutput | FinalChunk | Completed
 
 
 @dataclass(frozen=True)
@@ -101,5 +113,6 @@ class SessionResult:
     """All that one session gave, for callers that do not stream."""
 
     outputs: tuple[FinalOutput, ...]
+    chunks: tuple[FinalChunk, ...]
     usage: Mapping[str, StageUsage]
     replicas: Mapping[str, str]

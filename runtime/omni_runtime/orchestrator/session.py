@@ -7,16 +7,15 @@ of its terminal states exactly once, and from then on nothing of it runs or is h
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Self
 
 from omni_contract.wire import stage_pb2 as wire
-from omni_contract.wire.codec import CodecError, decode
 from omni_contract.wire.errors import ErrorCode, OmniError, TransferError
 from omni_contract.wire.names import FINAL
-from omni_contract.wire.payload import Payload
+from omni_runtime.orchestrator.answers import PARTS_TAKEN_AT_ONCE, Answer, Fetch, Release, read_answer
 from omni_runtime.orchestrator.board import Board
 from omni_runtime.orchestrator.failures import bounces, failure_of, is_mendable, lost_replica, no_replica
 from omni_runtime.orchestrator.graph import Plan
@@ -26,7 +25,6 @@ from omni_runtime.orchestrator.pool import Need, StagePool, Ticket, Viability
 from omni_runtime.orchestrator.request import (
     Announced,
     Completed,
-    FinalOutput,
     Progress,
     SessionEvent,
     SessionRequest,
@@ -45,8 +43,6 @@ from omni_runtime.tracing.spans import ATTEMPT, REPLICA, REQUEST_ID, STAGE, Attr
 
 logger = logging.getLogger(__name__)
 
-Fetch: TypeAlias = Callable[[wire.Handle, float], Awaitable[Payload]]
-
 
 @dataclass(frozen=True)
 class SessionContext:
@@ -56,6 +52,7 @@ class SessionContext:
     pools: Mapping[str, StagePool]
     is_viable: Viability
     fetch: Fetch
+    release: Release
     queue_timeout_s: float
     request_timeout_s: float
     tracing: Tracing
@@ -134,29 +131,35 @@ class Session:
                 self._arrived.clear()
                 await self._arrived.wait()
 
-    async def _read(self, announced: Announced) -> FinalOutput | None:
+    async def _read(self, announced: Announced) -> Answer | None:
         """The output, or None if the attempt that made it is no longer the one that counts."""
         step = self._board.steps[announced.stage]
+        if not step.counts(announced.attempt):
+            return None
+        context, request_id = self._context, self.request.request_id
         try:
-            payload = await self._payload(announced)
+            answer = await read_answer(step.planned, announced.source, context.fetch, request_id, self.remaining_s)
         except TransferError as exc:
-            if not self.is_over and step.attempt == announced.attempt:
+            if not self.is_over and step.counts(announced.attempt):
                 self._lost(step, exc)
             return None
-        if self.is_over or step.attempt != announced.attempt:
+        if self.is_over or not step.counts(announced.attempt):
             return None
-        step.is_answered = True
         self._move(SessionEventKind.ANSWERED)
-        self._check_complete()
-        return FinalOutput(step.name, step.planned.modality or "", payload)
+        if announced.more:
+            await self._taken(step, announced)
+        else:
+            step.is_answered = True
+            self._check_complete()
+        return answer
 
-    async def _payload(self, announced: Announced) -> Payload:
-        if isinstance(announced.source, wire.Handle):
-            return await self._context.fetch(announced.source, self.remaining_s)
-        try:
-            return decode(announced.source)
-        except CodecError as exc:
-            raise TransferError(FINAL, self.request.request_id, str(exc)) from exc
+    async def _taken(self, step: Step, part: Announced) -> None:
+        """Lets the worker go on, and frees what it holds of the part."""
+        step.parts_read += 1
+        if step.link is not None and step.parts_read % PARTS_TAKEN_AT_ONCE == 0:
+            step.link.taken(self.request.request_id, step.attempt, PARTS_TAKEN_AT_ONCE)
+        if isinstance(part.source, wire.Handle):
+            await self._context.release(part.source)
 
     # -- what pools tell
 
@@ -195,6 +198,8 @@ class Session:
         if step.state is StageState.SENT:
             step.fail_over()
             self._bounced(step)
+        elif self._is_done_with(step):
+            return
         elif step.state is StageState.RUNNING or self._board.holds_what_is_needed(step):
             self._lost(step, lost_replica(step.name, step.replica, reason))
 
@@ -223,12 +228,13 @@ class Session:
 
     def _announced(self, step: Step, output: wire.Output) -> None:
         edge, source = output.edge, source_of(output)
-        step.wanted = () if step.wanted == (edge,) else tuple(wanted for wanted in step.wanted if wanted != edge)
+        if not output.more:
+            step.wanted = () if step.wanted == (edge,) else tuple(wanted for wanted in step.wanted if wanted != edge)
         assert step.link is not None and step.replica is not None, "only a step that has begun is listened to"
         if not isinstance(source, bytes):
             self._holders.add(step.link)
         if edge == FINAL:
-            self._emit(Announced(step.name, step.attempt, source))
+            self._emit(Announced(step.name, step.attempt, source, output.more))
         else:
             self._board.payloads[edge] = EdgePayload(source, step.link, step.replica)
             consumer = self._board.steps[self._context.plan.consumers[edge]]
@@ -249,12 +255,22 @@ class Session:
 
     def _failed(self, step: Step, failed: wire.Failed) -> None:
         error = failure_of(failed)
+        if self._is_done_with(step):
+            return
         if step.state is StageState.SENT and bounces(error):
             self._refused(step, error)
         elif is_mendable(error, failed):
             self._lost(step, error)
         else:
             self._end(SessionEventKind.REFUSED, error)
+
+    def _is_done_with(self, step: Step) -> bool:
+        """True if all that read what the stage makes have ended before it: its failure is nobody's, so it is done."""
+        if step.state is not StageState.RUNNING or self._board.is_needed(step):
+            return False
+        step.move(StageEventKind.FINISHED)
+        self._check_complete()
+        return True
 
     def _refused(self, step: Step, error: OmniError) -> None:
         """A full worker will have room again, one that leaves will not."""

@@ -31,6 +31,8 @@ class Step:
     ticket: Ticket | None = None
     avoid: frozenset[str] = frozenset()
     is_answered: bool = False
+    parts_read: int = 0
+    """Of the final output of the current attempt."""
     usage: StageUsage = NO_USAGE
     span: Span = NO_SPAN
     """Of the current attempt, from its start to its end."""
@@ -57,10 +59,15 @@ class Step:
         self.attempt += 1
         self.link, self.replica, self.ticket = link, link.replica, None
         self.wanted = wanted
+        self.parts_read = 0
 
     def expects(self, link: Link, message: wire.WorkerMessage) -> bool:
         """False for what a replaced or finished attempt still sends."""
         return self.link is link and self.attempt == message.attempt and self.is_at_worker
+
+    def counts(self, attempt: int) -> bool:
+        """False for an attempt whose outputs another one makes again."""
+        return self.attempt == attempt and (self.is_at_worker or self.state is StageState.FINISHED)
 
     def fail_over(self) -> None:
         """The replica that has it now is not asked again while there is another."""

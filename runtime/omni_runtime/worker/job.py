@@ -3,29 +3,31 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import cast
 
 from omni_contract.wire.codec import CodecError, decode
 from omni_contract.wire.errors import ErrorCode, OmniError
-from omni_contract.wire.logs import bind_log_fields, log_fields
-from omni_contract.wire.payload import Payload, Value
-from omni_contract.wire.stage_pb2 import Handle, Input, Start, WorkerMessage
-from omni_runtime.connectors.inline import decode_inline
+from omni_contract.wire.logs import bind_log_fields
+from omni_contract.wire.payload import Value
+from omni_contract.wire.stage_pb2 import Handle, Start, WorkerMessage
 from omni_runtime.engines.protocol import (
     EngineDiedError,
     StageEvent,
+    StageItem,
     StageOutput,
     StageProgress,
     StageRequest,
     StageUsage,
 )
-from omni_runtime.tracing.spans import CONNECTOR, EDGE, REQUEST_ID, SIZE_BYTES, Attributes, Span
+from omni_runtime.tracing.spans import REQUEST_ID
 from omni_runtime.worker import messages
 from omni_runtime.worker.capacity import Admission
 from omni_runtime.worker.outbox import Outbox
+from omni_runtime.worker.outputs import Outputs
 from omni_runtime.worker.stage import Stage
+from omni_runtime.worker.transfers import Transfers
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +35,8 @@ logger = logging.getLogger(__name__)
 class Job:
     """`begin` starts it. Whatever ends it early goes through `_stop`, so that a task that has not begun yet ends well.
 
-    `handles` are the payloads held so far. They are released if the attempt fails; else they belong to the session.
+    `handles` are the payloads held so far. They are released if the attempt fails; else they belong to the session. A
+    stream that breaks off stays until the session says so: its reader would else fail first, with another reason.
     """
 
     def __init__(
@@ -47,7 +50,7 @@ class Job:
     ) -> None:
         self.request_id = request_id
         self.attempt = attempt
-        self.handles: list[Handle] = []
+        self.has_failed = False
         self._stage = stage
         self._outbox = outbox
         self._admission = admission
@@ -56,15 +59,16 @@ class Job:
         self._stopped_by: OmniError | None = None
         self._stopped_at_s = 0.0
         self._is_discarded = False
+        self._outputs: Outputs | None = None
 
     def begin(self, start: Start, tasks: asyncio.TaskGroup) -> None:
         self._message().accepted = True
         self._begun_s = time.monotonic()
-        self._deadline_s = self._begun_s + start.remaining_ms / 1000
         self._timer = asyncio.get_running_loop().call_later(start.remaining_ms / 1000, self._expire)
         self._span = self._stage.tracing.start(
             f"run {self._stage.file.stage}", start.traceparent, {REQUEST_ID: self.request_id}, "server"
         )
+        self._transfers = Transfers(self._stage, self.request_id, self._begun_s + start.remaining_ms / 1000, self._span)
         if not start.remaining_ms:
             self._expire()
         task = tasks.create_task(self._run(start))
@@ -82,9 +86,16 @@ class Job:
         await self.release()
 
     async def release(self) -> None:
-        handles, self.handles = self.handles, []
-        for handle in handles:
-            await self._stage.connectors.release(handle)
+        await self._transfers.release()
+
+    @property
+    def handles(self) -> Sequence[Handle]:
+        return self._transfers.handles
+
+    def taken(self, parts: int) -> None:
+        """The client has read so many parts of the final output."""
+        if self._outputs is not None:
+            self._outputs.taken(parts)
 
     def _expire(self) -> None:
         text = f'the deadline passed at stage "{self._stage.file.stage}"'
@@ -107,8 +118,9 @@ class Job:
         bind_log_fields(request_id=self.request_id)
         outcome = await self._outcome(start)
         self._task = None
-        if self._is_discarded or isinstance(outcome, OmniError):
-            await self.release()
+        self.has_failed = isinstance(outcome, OmniError)
+        if self._is_discarded or self.has_failed:
+            await self._transfers.release(and_streams=self._is_discarded or self._stopped_by is not None)
         self._admission.give_back()
         self._tell(outcome)
         self._ended(self)
@@ -139,65 +151,40 @@ class Job:
             )
 
     async def _work(self, start: Start) -> StageUsage:
-        inputs = await self._inputs(start.inputs)
-        request = StageRequest(self.request_id, inputs, _parameters(start), tuple(start.outputs))
+        transfers = self._transfers
+        try:
+            inputs = await transfers.inputs(start.inputs)
+            asked = tuple(start.outputs)
+            request = StageRequest(self.request_id, inputs, _parameters(start), asked, transfers.readers())
+            return await self._engine_run(request)
+        finally:
+            await transfers.stop_reading()
+
+    async def _engine_run(self, request: StageRequest) -> StageUsage:
         events = cast(AsyncGenerator[StageEvent, None], self._stage.engine.run(request))
+        outputs = self._outputs = Outputs(self._transfers, self._announce, request.outputs)
         usage = StageUsage()
-        missing = set(request.outputs)
         turned_s = time.monotonic()
         async with aclosing(events):
             async for event in events:
                 match event:
                     case StageProgress():
                         turned_s = self._progress(event, turned_s)
+                    case StageItem():
+                        await outputs.item(event)
+                        if outputs.are_unwanted:
+                            return usage
                     case StageOutput():
-                        missing.remove(event.edge)
-                        await self._output(event)
+                        await outputs.output(event)
                     case StageUsage():
                         usage = event
-        if missing:
-            raise OmniError(ErrorCode.STAGE_FAILED, f"the engine produced nothing for {sorted(missing)}")
+        await outputs.end()
         return usage
 
-    async def _inputs(self, inputs: Sequence[Input]) -> Mapping[str, Payload]:
-        """All inputs, those behind handles at the same time."""
-        if not any(item.HasField("handle") for item in inputs):
-            return {item.edge: self._inline(item) for item in inputs}
-        try:
-            async with asyncio.TaskGroup() as group:
-                fetches = {item.edge: group.create_task(self._input(item)) for item in inputs}
-        except BaseExceptionGroup as failures:
-            raise failures.exceptions[0] from None
-        return {edge: fetch.result() for edge, fetch in fetches.items()}
-
-    async def _input(self, item: Input) -> Payload:
-        if not item.HasField("handle"):
-            return self._inline(item)
-        with log_fields(edge=item.edge), self._transfer("get", item.edge) as transfer:
-            payload = await self._stage.connectors.get(item.handle, self._remaining_s)
-            transfer.end(attributes=_transferred(item.handle))
-            end = self._stage.inputs.get(item.edge)
-            if end is None or end.retain == "consumed":
-                await self._stage.connectors.release(item.handle)
-        self._stage.metrics.count_transfer(item.edge, "in", item.handle.size_bytes)
-        return payload
-
-    def _inline(self, item: Input) -> Payload:
-        self._stage.metrics.count_transfer(item.edge, "in", len(item.inline))
-        return decode_inline(item.inline, item.edge, self.request_id)
-
-    async def _output(self, event: StageOutput) -> None:
-        end = self._stage.outputs.get(event.edge)
-        connector = self._stage.connectors.connector(end.connector if end else "auto")
-        with self._transfer("put", event.edge) as transfer:
-            handle = await connector.put(self.request_id, event.edge, event.payload, self._remaining_s)
-            transfer.end(attributes=_transferred(handle))
-        if handle.connector != "inline":
-            self.handles.append(handle)
+    async def _announce(self, handle: Handle, more: bool) -> None:
         if not self._outbox.has_room:
             await self._outbox.room()
-        messages.output(self._message(len(handle.locator)), handle)
-        self._stage.metrics.count_transfer(event.edge, "out", handle.size_bytes)
+        messages.output(self._message(len(handle.locator)), handle, more)
 
     def _progress(self, event: StageProgress, turned_s: float) -> float:
         now_s = time.monotonic()
@@ -221,25 +208,8 @@ class Job:
         messages.failed(self._message(), outcome)
         logger.info("request ended after %.3f s: %s: %s", took_s, outcome.code, outcome.message)
 
-    @contextmanager
-    def _transfer(self, verb: str, edge: str) -> Iterator[Span]:
-        """The block ends the span; if it does not get that far, the transfer has failed."""
-        span = self._stage.tracing.start(f"{verb} {edge or 'output'}", self._span.traceparent, {EDGE: edge})
-        try:
-            yield span
-        finally:
-            span.end("failed")
-
     def _message(self, added_bytes: int = 0) -> WorkerMessage:
         return self._outbox.message(self.request_id, self.attempt, added_bytes)
-
-    @property
-    def _remaining_s(self) -> float:
-        return self._deadline_s - time.monotonic()
-
-
-def _transferred(handle: Handle) -> Attributes:
-    return {CONNECTOR: handle.connector, SIZE_BYTES: handle.size_bytes}
 
 
 def _parameters(start: Start) -> Mapping[str, Value]:

@@ -13,12 +13,12 @@ def progress(message: WorkerMessage, event: StageProgress) -> None:
     message.progress.total = event.total
 
 
-def output(message: WorkerMessage, handle: Handle) -> None:
+def output(message: WorkerMessage, handle: Handle, more: bool) -> None:
     """An inline payload goes as such; for any other the handle goes."""
     if handle.connector == "inline":
-        message.outputs.add(edge=handle.edge, inline=handle.locator)
+        message.outputs.add(edge=handle.edge, inline=handle.locator, more=more)
     else:
-        message.outputs.add(edge=handle.edge, handle=handle)
+        message.outputs.add(edge=handle.edge, handle=handle, more=more)
 
 
 def finished(message: WorkerMessage, usage: StageUsage) -> None:

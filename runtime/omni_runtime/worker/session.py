@@ -75,7 +75,9 @@ class FrontendSession:
             case "start":
                 self._start(message, tasks)
             case "cancel":
-                self._cancel(message)
+                await self._cancel(message)
+            case "taken":
+                self._taken(message)
             case "discard":
                 await self._discard(message.request_id)
             case _:
@@ -103,10 +105,21 @@ class FrontendSession:
         self._stage.metrics.count_outcome(error.code)
         messages.failed(self._outbox.message(message.request_id, message.attempt), error)
 
-    def _cancel(self, message: FrontendMessage) -> None:
-        for job in self._jobs.get(message.request_id, ()):
-            if job.attempt == message.attempt:
-                job.cancel()
+    async def _cancel(self, message: FrontendMessage) -> None:
+        """Of an attempt that has failed, only a stream may be left that its consumer no longer waits for."""
+        for job in self._of(message):
+            job.cancel()
+            if job.has_failed:
+                await job.release()
+                self._ended(job)
+
+    def _taken(self, message: FrontendMessage) -> None:
+        for job in self._of(message):
+            job.taken(message.taken.parts)
+
+    def _of(self, message: FrontendMessage) -> list[Job]:
+        """The attempt that the message is about, if it is known here."""
+        return [job for job in self._jobs.get(message.request_id, ()) if job.attempt == message.attempt]
 
     def _ended(self, job: Job) -> None:
         """Nobody needs to discard what holds nothing."""

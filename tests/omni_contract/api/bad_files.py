@@ -189,6 +189,25 @@ AGAINST_RULES = (
         'edge "text-encoder->denoiser" travels inside the control message (connector inline), so its producer has '
         "nothing to retain; remove retain or use connector grpc",
     ),
+    _bad_fake(
+        "streaming inside the control message",
+        {"spec.edges[0].connector": "inline", "spec.edges[0].streaming": {}},
+        "spec.edges[0].connector",
+        'edge "first->last" streams, and connector inline carries whole payloads only; use auto or grpc',
+    ),
+    _bad_fake(
+        "retaining what streams",
+        {"spec.edges[0].retain": "terminal", "spec.edges[0].streaming": {"enabled": True}},
+        "spec.edges[0].retain",
+        'edge "first->last" streams, so each chunk is dropped once it is read; remove retain',
+    ),
+    _bad_fake(
+        "a first chunk that is larger than the others",
+        {"spec.edges[0].streaming": {"chunkFrames": 4, "initialChunkFrames": 5}},
+        "spec.edges[0].streaming.initialChunkFrames",
+        'edge "first->last": the first chunk must not be larger than the others; lower initialChunkFrames or raise '
+        "chunkFrames",
+    ),
     _bad(
         "a connector without a kind",
         {"spec.connectors": [{"name": "fast"}]},

@@ -2,7 +2,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omni_contract.api.v1alpha1 import ConnectorSpec, DiffusionEngine, EdgeSpec, EngineBlock, FakeEngine, ModelSource
+from omni_contract.api.v1alpha1 import (
+    ConnectorSpec,
+    DiffusionEngine,
+    EdgeSpec,
+    EngineBlock,
+    FakeEngine,
+    ModelSource,
+    StreamingSpec,
+)
 from omni_contract.resolve.contracts import Ends, canonical_hash, contract_hash
 
 ENCODER, DENOISER = DiffusionEngine(phases=("encode",)), DiffusionEngine(phases=("denoise",))
@@ -55,6 +63,7 @@ def test_what_both_ends_must_agree_on_changes_the_contract(changed: dict) -> Non
         {"model": MODEL.model_copy(update={"served_names": ("other",)})},
         {"edge": EDGE.model_copy(update={"connector": "grpc"})},
         {"edge": EDGE.model_copy(update={"retain": "terminal"})},
+        {"edge": EDGE.model_copy(update={"streaming": StreamingSpec(chunk_frames=25)})},
     ],
 )
 def test_what_the_ends_need_not_agree_on_does_not(changed: dict) -> None:

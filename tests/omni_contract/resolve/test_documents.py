@@ -3,10 +3,11 @@ from typing import Any
 import pytest
 
 from omni_contract.accelerators import Pool
+from omni_contract.api.v1alpha1 import StreamingSpec
 from omni_contract.resolve import ResolvedModel, StageLocation, resolve, stage_file, stage_revision, stage_table
 from omni_contract.wire.stage_file import StageFile
 from omni_contract.wire.stage_table import StageTable
-from tests.support.model_files import catalog, spec
+from tests.support.model_files import catalog, fake_spec, spec
 
 STAGES = ("text-encoder", "denoiser", "vae-decoder")
 
@@ -123,6 +124,21 @@ def test_a_change_of_one_stage_restarts_that_stage_only(changes: dict[str, Any])
 )
 def test_a_changed_contract_restarts_both_ends_of_the_edge(changes: dict[str, Any], restarted: set[str]) -> None:
     assert _restarted(changes) == restarted
+
+
+def test_how_an_edge_streams_is_told_to_its_producer_alone_and_restarts_nobody_else() -> None:
+    pools = catalog(pools={"cpu": Pool(profile="cpu")}, allow_fake_engine=True)
+
+    def model(streaming: dict[str, Any] | None) -> ResolvedModel:
+        changes = {"edges[0].streaming": streaming} if streaming else {}
+        return resolve("painter", "team", fake_spec(changes), pools)
+
+    streams, whole = model({"chunkFrames": 25, "initialChunkFrames": 2}), model(None)
+    [told] = stage_file(streams, "first", "r1", "/").outputs
+    assert told.streaming == StreamingSpec(chunk_frames=25, initial_chunk_frames=2)
+    assert stage_file(streams, "last", "r1", "/") == stage_file(whole, "last", "r1", "/")
+    assert stage_revision(streams, "first") != stage_revision(whole, "first")
+    assert stage_file(model({"enabled": False}), "first", "r1", "/") == stage_file(whole, "first", "r1", "/")
 
 
 @pytest.mark.parametrize("pool", [{"image": "runtime-cpu:2"}, {"env": {"A": "1"}}, {"node_selector": {"a": "b"}}])

@@ -11,6 +11,16 @@ def _names_stages(spec: OmniModelSpec, edge: EdgeSpec) -> bool:
     return spec.family is not None or {edge.from_, edge.to} <= names
 
 
+def _starts_small(edge: EdgeSpec) -> bool:
+    """Where a preset may lie under the file, only of what the file itself says."""
+    streaming = edge.streaming
+    if streaming is None or streaming.initial_chunk_frames is None or "chunk_frames" not in streaming.model_fields_set:
+        return True
+    return streaming.initial_chunk_frames <= streaming.chunk_frames
+
+
+STREAMS = "has(self.streaming) && (!has(self.streaming.enabled) || self.streaming.enabled)"
+
 EDGE_RULES: tuple[Rule, ...] = (
     ItemRule(
         at=("spec",),
@@ -33,5 +43,29 @@ EDGE_RULES: tuple[Rule, ...] = (
         holds=lambda edge: edge.retain != "terminal" or edge.connector != "inline",
         message='edge "{self.from}->{self.to}" travels inside the control message (connector inline), so its producer '
         "has nothing to retain; remove retain or use connector grpc",
+    ),
+    FieldRule(
+        at=EDGE,
+        pointer="connector",
+        cel=f"!({STREAMS}) || !has(self.connector) || self.connector != 'inline'",
+        holds=lambda edge: not edge.streams or edge.connector != "inline",
+        message='edge "{self.from}->{self.to}" streams, and connector inline carries whole payloads only; use auto or '
+        "grpc",
+    ),
+    FieldRule(
+        at=EDGE,
+        pointer="retain",
+        cel=f"!({STREAMS}) || !has(self.retain) || self.retain != 'terminal'",
+        holds=lambda edge: not edge.streams or edge.retain != "terminal",
+        message='edge "{self.from}->{self.to}" streams, so each chunk is dropped once it is read; remove retain',
+    ),
+    FieldRule(
+        at=EDGE,
+        pointer="streaming.initialChunkFrames",
+        cel="!has(self.streaming) || !has(self.streaming.chunkFrames) || !has(self.streaming.initialChunkFrames) || "
+        "self.streaming.initialChunkFrames <= self.streaming.chunkFrames",
+        holds=_starts_small,
+        message='edge "{self.from}->{self.to}": the first chunk must not be larger than the others; lower '
+        "initialChunkFrames or raise chunkFrames",
     ),
 )

@@ -10,7 +10,7 @@ from omni_contract.api.v1alpha1.connector import (
     ShmConnector,
     built_in_connector,
 )
-from omni_contract.api.v1alpha1.edge import EdgeSpec
+from omni_contract.api.v1alpha1.edge import EdgeSpec, StreamingSpec
 from omni_contract.api.v1alpha1.engines import (
     DIFFUSION_PHASES,
     ENGINE_FIELDS,
@@ -48,6 +48,7 @@ __all__ = [
     "OutputSpec",
     "ShmConnector",
     "StageSpec",
+    "StreamingSpec",
     "TlsSpec",
     "built_in_connector",
 ]

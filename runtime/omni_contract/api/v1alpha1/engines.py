@@ -30,10 +30,11 @@ class FakeEngine(ApiModel):
 
     kind: ClassVar[Literal["fake"]] = "fake"
 
-    behavior: Literal["echo", "delay", "stall", "crash", "leak"] = Field(
+    behavior: Literal["echo", "delay", "burst", "relay", "stall", "crash", "leak"] = Field(
         "echo",
-        description="What the stage does with a request: hand it on (echo), hand it on later (delay), never answer "
-        "(stall), end its process (crash), or keep what it should free (leak).",
+        description="What the stage does with a request: hand it on (echo), hand it on later (delay), make an item in "
+        "each step (burst), hand on each item as it comes, in a step of its own (relay), never answer (stall), end its "
+        "process (crash), or keep what it should free (leak).",
     )
     delay_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(0.0, description="How long each step takes.")
     steps: Annotated[int, Field(ge=1, le=10_000)] = Field(

@@ -1,0 +1,47 @@
+"""Reading the items of several inputs at once, whether they come whole or bit by bit."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import TypeAlias
+
+from omni_contract.wire.chunk import Chunk, is_chunk
+from omni_contract.wire.payload import Payload
+from omni_runtime.engines.protocol import StageRequest
+
+EdgeItem: TypeAlias = tuple[str, Payload]
+
+
+async def items_as_they_come(request: StageRequest) -> AsyncGenerator[EdgeItem, None]:
+    """Items of all inputs with their edge, each edge's in order. A chunk is asked for once the one before is taken."""
+    chunks = {edge: request.chunks(edge) for edge in request.edges}
+    turns = {asyncio.create_task(_next(chunks[edge])): edge for edge in chunks}
+    try:
+        while turns:
+            await asyncio.wait(turns, return_when=asyncio.FIRST_COMPLETED)
+            for turn in [turn for turn in turns if turn.done()]:
+                edge = turns.pop(turn)
+                if (chunk := turn.result()) is None:
+                    continue
+                for item in chunk.items:
+                    yield edge, item
+                turns[asyncio.create_task(_next(chunks[edge]))] = edge
+    finally:
+        for turn in turns:
+            turn.cancel()
+        await asyncio.gather(*turns, return_exceptions=True)
+
+
+async def gathered(request: StageRequest) -> Mapping[str, Payload]:
+    """Every input as one payload; that of an edge with items has them under "items", and the trail of the first."""
+    plain = {edge: payload for edge, payload in request.inputs.items() if not is_chunk(payload)}
+    if len(plain) == len(request.edges):
+        return plain
+    items: dict[str, list[Payload]] = {edge: [] for edge in request.edges if edge not in plain}
+    async for edge, item in items_as_they_come(request):
+        if edge in items:
+            items[edge].append(item)
+    return plain | {edge: {"items": each, "trail": each[0].get("trail", [])} for edge, each in items.items()}
+
+
+async def _next(chunks: AsyncIterator[Chunk]) -> Chunk | None:
+    return await anext(chunks, None)

@@ -1,0 +1,33 @@
+"""Cuts the items of one edge into chunks, as the edge's settings say. Pure: items in, chunks out."""
+
+from collections import deque
+
+from omni_contract.api.v1alpha1 import StreamingSpec
+from omni_contract.wire.chunk import Chunk
+from omni_contract.wire.payload import Payload
+
+
+class Chunker:
+    """Every item is in exactly one chunk, in order, and the chunk after `end` is the last."""
+
+    def __init__(self, settings: StreamingSpec) -> None:
+        self._settings = settings
+        self._due = settings.initial_chunk_frames or settings.chunk_frames
+        self._items: list[Payload] = []
+        self._context: deque[Payload] = deque(maxlen=settings.left_context_frames)
+
+    def add(self, item: Payload) -> Chunk | None:
+        """The chunk that the item completes."""
+        self._items.append(item)
+        return self._cut() if len(self._items) == self._due else None
+
+    def end(self) -> Chunk:
+        """The items that are left, which may be none: nobody knows of an item that it is the last when it comes."""
+        return self._cut(is_last=True)
+
+    def _cut(self, is_last: bool = False) -> Chunk:
+        chunk = Chunk(tuple(self._items), tuple(self._context), is_last)
+        self._context.extend(self._items)
+        self._items.clear()
+        self._due = self._settings.chunk_frames
+        return chunk
