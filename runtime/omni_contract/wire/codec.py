@@ -78,8 +78,10 @@ def encode(payload: Payload, checksum: bool = False, limits: CodecLimits = LIMIT
     return _assemble(PRELUDE.pack(MAGIC, FORMAT, len(text)) + text, writer.buffers)
 
 
-def decode(data: bytes | bytearray | memoryview, limits: CodecLimits = LIMITS) -> dict[str, Value]:
-    """The payload in these bytes. Arrays and raw values are views of `data`; nothing is copied."""
+def decode(
+    data: bytes | bytearray | memoryview, limits: CodecLimits = LIMITS, own_memory: bool = False
+) -> dict[str, Value]:
+    """The payload in these bytes. Arrays and raw values are views of `data`, or of an aligned, writable copy of it."""
     view = memoryview(data).cast("B")
     end = PRELUDE.size + _head_bytes(view, limits)
     head = _parse(view[PRELUDE.size : end], limits)
@@ -87,6 +89,8 @@ def decode(data: bytes | bytearray | memoryview, limits: CodecLimits = LIMITS) -
     if not isinstance(root, dict):
         raise CodecError("the root of a payload must be a map")
     slots = _slots(head.get("buffers", []), limits)
+    if slots and own_memory:
+        view = _copy(view)
     buffers = _split(view, end, [slot.size_bytes for slot in slots])
     if "checksum" in head and head["checksum"] != _checksum(buffers):
         raise CodecError("the checksum of the buffers does not match")
@@ -96,16 +100,17 @@ def decode(data: bytes | bytearray | memoryview, limits: CodecLimits = LIMITS) -
     return payload
 
 
-def has_buffers(data: bytes) -> bool:
-    """False if the payload is all head, so that no array in it depends on where the bytes are in memory."""
-    return len(data) > PRELUDE.size + _head_bytes(memoryview(data), LIMITS)
-
-
 def allocate(size_bytes: int) -> memoryview:
     """Writable memory that starts on an aligned address, so that arrays decoded from it are aligned as well."""
     block = bytearray(size_bytes + ALIGNMENT)
     offset = -ctypes.addressof(ctypes.c_char.from_buffer(block)) % ALIGNMENT
     return memoryview(block)[offset : offset + size_bytes]
+
+
+def _copy(view: memoryview) -> memoryview:
+    block = allocate(view.nbytes)
+    block[:] = view
+    return block
 
 
 def _padding(position: int) -> bytes:
@@ -290,6 +295,9 @@ class _Writer:
 
     def _value(self, value: Value, path: Path, depth: int) -> Json:
         match value:
+            # Before Mapping, which is slow to find out that it does not match.
+            case list() | tuple():
+                return self._list(value, path, depth + 1)
             case int() if not -(2**63) <= value < 2**63:
                 raise CodecError(f"{_named(path)}: {value} does not fit into 64 bits")
             case int() | float() | str():
@@ -300,7 +308,7 @@ class _Writer:
             case bytes() | bytearray() | memoryview():
                 self._add(memoryview(value), path, {"kind": "raw"})
                 return None
-            case Mapping():
+            case dict() | Mapping():
                 return self.map(value, path, depth + 1)
             case Sequence():
                 return self._list(value, path, depth + 1)

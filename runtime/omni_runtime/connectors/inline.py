@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from omni_contract.wire.codec import CodecError, EncodedPayload, allocate, decode, encode, has_buffers
+from omni_contract.wire.codec import CodecError, EncodedPayload, decode, encode
 from omni_contract.wire.errors import TransferError
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import HANDLE_KIND_OBJECT, Handle
@@ -78,13 +78,6 @@ def decode_inline(data: bytes, edge: str, request_id: str) -> Payload:
     if len(data) > INLINE_LIMIT_BYTES:
         raise TransferError(edge, request_id, f"an inline payload of {len(data):,} bytes is above the limit")
     try:
-        return decode(_aligned(data) if has_buffers(data) else data)
+        return decode(data, own_memory=True)
     except CodecError as error:
         raise TransferError(edge, request_id, f"the inline payload cannot be read: {error}") from error
-
-
-def _aligned(data: bytes) -> memoryview:
-    """A copy that may be written to and starts on an aligned address."""
-    block = allocate(len(data))
-    block[:] = data
-    return block

@@ -16,7 +16,6 @@ from omni_contract.wire.codec import (
     allocate,
     decode,
     encode,
-    has_buffers,
 )
 from omni_contract.wire.payload import DTYPES, Array, Payload
 
@@ -228,9 +227,12 @@ def test_a_number_stays_exactly_what_it_is(number: float):
     assert (found, type(found)) == (number, float)
 
 
-def test_only_a_payload_with_arrays_or_raw_bytes_has_buffers():
-    assert not has_buffers(encode({"text": "x", "list": [1, {"a": None}]}).to_bytes())
-    assert has_buffers(encode({"raw": b"x"}).to_bytes())
+def test_arrays_get_memory_of_their_own_if_that_is_asked_for():
+    data = encode({"a": Array("uint8", (3,), memoryview(b"abc"))}).to_bytes()
+    array = decode(data, own_memory=True)["a"]
+    assert isinstance(array, Array) and address_of(array.data) % ALIGNMENT == 0
+    array.data[0] = ord("x")
+    assert (bytes(array.data), decode(data)["a"]) == (b"xbc", Array("uint8", (3,), memoryview(b"abc")))
 
 
 def test_another_format_is_refused_by_its_first_bytes():

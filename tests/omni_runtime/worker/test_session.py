@@ -7,7 +7,7 @@ import pytest
 from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.codec import decode
 from omni_contract.wire.stage_file import StageFile
-from omni_runtime.worker.session import FrontendSession
+from omni_runtime.worker.session import PORTION_MESSAGES, FrontendSession
 from omni_runtime.worker.states import State
 from tests.omni_runtime.worker.engines import GatedEngine
 from tests.omni_runtime.worker.frontend import cancel, discard, serving, settled, start
@@ -45,16 +45,16 @@ async def test_of_steps_that_leave_together_only_the_newest_is_told(make_stage: 
 
 
 async def test_answers_travel_in_batches_and_the_first_leave_before_the_last_request_is_run(make_stage: MakeStage):
-    engine = GatedEngine()
+    engine, requests = GatedEngine(), 8 * PORTION_MESSAGES
     engine.gate.set()
-    stage = make_stage(engine, stage_file(max_in_flight=64))
+    stage = make_stage(engine, stage_file(max_in_flight=requests))
     async with serving(FrontendSession(stage).serve) as (frontend, _):
-        frontend.send(*(start(f"r-{i}") for i in range(64)))
+        frontend.send(*(start(f"r-{i}") for i in range(requests)))
         await frontend.until(lambda: any(m.HasField("finished") for m in frontend.messages))
         begun_at_first_answer = len(engine.begun)
-        await frontend.until(lambda: sum(m.HasField("finished") for m in frontend.messages) == 64)
-        assert begun_at_first_answer < 64
-        assert len(frontend.batches_received) < 3 * 64 / 4
+        await frontend.until(lambda: sum(m.HasField("finished") for m in frontend.messages) == requests)
+        assert begun_at_first_answer < requests
+        assert len(frontend.batches_received) < requests / 4
 
 
 async def test_a_small_output_is_inline_and_a_large_one_is_held_until_the_discard(make_stage: MakeStage):
