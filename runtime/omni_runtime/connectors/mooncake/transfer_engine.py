@@ -8,6 +8,7 @@ import asyncio
 import logging
 import struct
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TypeAlias
 
 from omni_contract.api.quantity import quantity
@@ -22,7 +23,7 @@ from omni_runtime.connectors.mooncake.library import reachable_host
 from omni_runtime.connectors.mooncake.pool import Block
 from omni_runtime.connectors.mooncake.pooled import PooledConnector, transfer_error
 from omni_runtime.connectors.mooncake.reads import Reads, Source
-from omni_runtime.connectors.protocol import ConnectorContext
+from omni_runtime.connectors.protocol import ConnectorContext, ConnectorError
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ KEY_BYTES = 24
 LOCATOR = struct.Struct("<Q")
 """A block's address; the name of its session follows."""
 CLOSE_S = 2.0
+GPU = Path("/dev/nvidiactl")
 
 MakeEngine: TypeAlias = Callable[[Settings, str], Engine]
 
@@ -42,6 +44,10 @@ class MooncakeTransferEngine(PooledConnector):
         super().__init__(context, "poolSize", self._settings.wait_seconds, HEADER_BYTES)
 
     async def open(self) -> None:
+        if self._settings.pool_device == "cuda":
+            raise ConnectorError(
+                f'connector "{self._context.name}": poolDevice cuda {why_no_gpu_pool(GPU)}; use poolDevice: cpu'
+            )
         pool = self._use_pool(int(quantity(self._settings.pool_size)))
         host = reachable_host(self._settings, self._context.owner)
         self._engine = await asyncio.to_thread(self._make_engine, self._settings, host)
@@ -102,6 +108,13 @@ class Pooled:
     def drop(self) -> None:
         _write_key(self._block, "")
         self._block.free()
+
+
+def why_no_gpu_pool(gpu: Path) -> str:
+    """Payloads are in the host's memory at both ends, so a pool on a GPU would only add two copies."""
+    if not gpu.exists():
+        return "needs a GPU, and this process sees none"
+    return "is for payloads that stay on the GPU, which stages do not hand over yet"
 
 
 def _source(handle: Handle, block: Block) -> Source:

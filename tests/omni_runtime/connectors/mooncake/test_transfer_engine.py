@@ -2,12 +2,14 @@
 
 import asyncio
 import ctypes
+from pathlib import Path
 
 import pytest
 
 from omni_contract.api.v1alpha1.mooncake import MooncakeTransferEngineConnector
 from omni_contract.wire.errors import TransferError
-from omni_runtime.connectors.mooncake.transfer_engine import MooncakeTransferEngine
+from omni_runtime.connectors.mooncake.transfer_engine import MooncakeTransferEngine, why_no_gpu_pool
+from omni_runtime.connectors.protocol import ConnectorError
 from tests.omni_runtime.connectors.mooncake.fakes import FakeEngine
 from tests.omni_runtime.connectors.mooncake.worlds import BIG, LONG_S, OTHER, context, until
 
@@ -140,3 +142,10 @@ async def test_a_checksum_finds_damage():
     with pytest.raises(TransferError, match="checksum"):
         await world.connector.get(handle, LONG_S)
     await world.connector.close()
+
+
+async def test_a_pool_on_a_gpu_is_refused_with_the_reason(tmp_path: Path):
+    with pytest.raises(ConnectorError, match=r'connector "moon": poolDevice cuda needs a GPU, .*; use poolDevice: cpu'):
+        await World(poolDevice="cuda", protocol="rdma").connector.open()
+    (tmp_path / "gpu").touch()
+    assert "stay on the GPU" in why_no_gpu_pool(tmp_path / "gpu")
