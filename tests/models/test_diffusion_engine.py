@@ -141,7 +141,7 @@ async def test_cancelling_stops_within_one_step_and_frees_what_the_request_held(
 
 def count_turns(engine) -> int:
     """Denoising steps so far, counted in the model itself."""
-    transformer = engine._pipeline._blocks.transformer
+    transformer = engine._model.pipeline._blocks.transformer
     if not hasattr(transformer, "counted_steps"):
         transformer.counted_steps = 0
         transformer.register_forward_hook(lambda module, *_: setattr(module, "counted_steps", module.counted_steps + 1))

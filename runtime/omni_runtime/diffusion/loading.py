@@ -1,7 +1,7 @@
 """Loads the components that a stage's phases need, and no others, from an ordinary diffusers pipeline folder."""
 
 import json
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -13,6 +13,8 @@ from diffusers.modular_pipelines.modular_pipeline import SequentialPipelineBlock
 from diffusers.modular_pipelines.modular_pipeline_utils import ComponentSpec
 
 from omni_contract.api.v1alpha1 import DiffusionPhase
+from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_runtime.diffusion import weights
 from omni_runtime.diffusion.library_logs import tame_library_logs
 from omni_runtime.families.protocol import DiffusionFamily
 
@@ -20,8 +22,11 @@ STORED_DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.floa
 """safetensors' names."""
 
 
-class ModelLoadError(RuntimeError):
-    """The model folder cannot be used as it is."""
+class ModelLoadError(OmniError):
+    """The model folder cannot be used as it is; the message says why, and needs no traceback."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.STAGE_FAILED, message)
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,7 @@ def load_blocks(
         yield f"loading {name} {position}/{len(wanted)}"
         pipeline.register_components(**{name: _component(pipeline.get_component_spec(name), plan)})
         yield None
-    loaded = _weight_bytes(getattr(pipeline, name) for name in wanted)
-    yield f"loaded {loaded / 2**30:.3g} GiB in {monotonic() - began:.1f} s"
+    yield f"loaded {weights.size_bytes(pipeline) / 2**30:.3g} GiB in {monotonic() - began:.1f} s"
     return pipeline
 
 
@@ -63,11 +67,6 @@ def _check_index(index: Path, family: DiffusionFamily) -> None:
     if found != family.pipeline:
         text = f'{index} is of a "{found}", but the model\'s family reads a "{family.pipeline}"'
         raise ModelLoadError(f"{text}; correct the model's source or its family")
-
-
-def _weight_bytes(components: Iterable[object]) -> int:
-    modules = [component for component in components if isinstance(component, torch.nn.Module)]
-    return sum(tensor.nbytes for module in modules for tensor in (*module.parameters(), *module.buffers()))
 
 
 def _component(spec: ComponentSpec, plan: LoadPlan) -> Any:

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_runtime.diffusion.rotation import Rotation
+from omni_runtime.engines.protocol import EngineDiedError
 
 logger = logging.getLogger(__name__)
 
@@ -128,6 +129,13 @@ class StepThread:
             self._wake.notify()
         return ticket
 
+    async def call(self, call: Callable[[], T]) -> T:
+        """What one call returned, which had a turn of its own."""
+        self.check_alive()
+        ticket: Ticket[tuple[T]] = self.submit(_once(call))
+        [(result,)] = [item async for item in ticket.items()]
+        return result
+
     def cancel(self, ticket: Ticket[Any]) -> None:
         """Close the work before anybody else's next turn; no-op if it ended."""
         with self._wake:
@@ -143,6 +151,11 @@ class StepThread:
     @property
     def is_alive(self) -> bool:
         return self._thread.is_alive()
+
+    def check_alive(self) -> None:
+        """Raises EngineDiedError if nothing would ever get a turn."""
+        if not self.is_alive:
+            raise EngineDiedError(f"the thread {self._thread.name} has ended")
 
     async def stop(self) -> None:
         """End what is left as cancelled and let the thread finish its present turn; no-op if it never started."""
@@ -201,3 +214,8 @@ class StepThread:
             self._rotation.join(ticket)
             if ticket.is_cancelled:
                 self._rotation.hurry(ticket)
+
+
+def _once(call: Callable[[], T]) -> Iterator[tuple[T]]:
+    """In a tuple, as None would only end the turn."""
+    yield (call(),)

@@ -59,7 +59,6 @@ async def test_loading_that_takes_too_long_is_told_apart_from_any_other_timeout(
 
 
 @pytest.mark.chaos
-@pytest.mark.case("runtime:L10")
 @pytest.mark.parametrize(
     ("engine", "code", "sentence"),
     [

@@ -81,9 +81,9 @@ class WorkerProcess:
     def _new_channel(self) -> grpc.aio.Channel:
         return self._transport.channel(self.address, self._file.stage, CHANNEL_OPTIONS)
 
-    async def until_serving(self, service: str, wanted: int = SERVING) -> None:
+    async def until_serving(self, service: str, wanted: int = SERVING, patience_s: float = PATIENCE_S) -> None:
         """By the health service's own watch, so there is nothing to poll."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(patience_s):
             request = health_pb2.HealthCheckRequest(service=service)
             async for reply in health_pb2_grpc.HealthStub(self.channel).Watch(request, wait_for_ready=True):
                 if reply.status == wanted:
