@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_runtime.diffusion.step_thread import Mailbox, StepThread, Ticket
+from omni_runtime.engines.protocol import EngineDiedError
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="none")
 
@@ -55,6 +56,26 @@ async def items(ticket: Ticket[int]) -> list[int]:
 
 async def test_items_come_in_order_and_then_the_end(thread):
     assert await items(thread.submit(counting("a", 5, []))) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("result", [7, None])
+async def test_a_call_has_a_turn_of_its_own_on_the_thread_and_its_result_comes_back(thread, result):
+    ran_on: list[str] = []
+
+    def call() -> int | None:
+        ran_on.append(threading.current_thread().name)
+        return result
+
+    assert await thread.call(call) == result
+    assert ran_on == ["steps"]
+
+
+async def test_a_call_that_fails_raises_and_one_that_nobody_would_run_does_not_wait(thread):
+    with pytest.raises(OmniError, match="division by zero"):
+        await thread.call(lambda: 1 // 0)
+    await thread.stop()
+    with pytest.raises(EngineDiedError, match="the thread steps has ended"):
+        await thread.call(lambda: 1)
 
 
 async def test_one_turn_may_hand_out_no_item_or_many(thread):
