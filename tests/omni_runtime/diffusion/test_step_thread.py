@@ -71,7 +71,7 @@ async def test_a_call_has_a_turn_of_its_own_on_the_thread_and_its_result_comes_b
 
 
 async def test_a_call_that_fails_raises_and_one_that_nobody_would_run_does_not_wait(thread):
-    with pytest.raises(OmniError, match="division by zero"):
+    with pytest.raises(OmniError, match="by zero"):
         await thread.call(lambda: 1 // 0)
     await thread.stop()
     with pytest.raises(EngineDiedError, match="the thread steps has ended"):
