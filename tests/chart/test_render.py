@@ -189,6 +189,12 @@ def test_services_select_the_operator_and_nothing_else_of_a_parent_chart(chart: 
     assert selector.items() <= deployment["template"]["metadata"]["labels"].items()
 
 
+def test_probes_and_scrapers_of_the_cluster_reach_the_operator(chart: Helm) -> None:
+    [deployment] = [one for one in chart.render() if one["kind"] == "Deployment"]
+    [main] = deployment["spec"]["template"]["spec"]["containers"]
+    assert main["args"][-2:] == ["--host", "0.0.0.0"]
+
+
 def test_change_of_configuration_restarts_the_operator(chart: Helm) -> None:
     def checksum(manifests: list[Manifest]) -> str:
         return find(manifests, "Deployment")["spec"]["template"]["metadata"]["annotations"]["checksum/config"]

@@ -62,13 +62,16 @@ async def stop_controlling(memo: kopf.Memo, **_: Any) -> None:
     logger.info("stopped; the models go on without us")
 
 
-async def run_frame(controller: Controller, control: asyncio.Task[None]) -> None:
-    """Returns after SIGTERM or SIGINT, of which kopf takes care. `control` is the running controller."""
+async def run_frame(controller: Controller, control: asyncio.Task[None], host: str) -> None:
+    """Returns after SIGTERM or SIGINT, of which kopf takes care. `control` is the running controller.
+
+    Probes are answered on `host`.
+    """
     settings = controller.settings
     await kopf.operator(
         memo=kopf.Memo(controller=controller, control=control),
         standalone=True,
         clusterwide=not settings.watch_namespaces,
         namespaces=settings.watch_namespaces,
-        liveness_endpoint=f"http://0.0.0.0:{settings.probe_port}/healthz",
+        liveness_endpoint=f"http://{host}:{settings.probe_port}/healthz",
     )

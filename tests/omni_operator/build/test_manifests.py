@@ -49,7 +49,6 @@ def test_the_pods_of_a_model_with_tls(golden: Golden) -> None:
     golden("tls", [one for one in children if one["kind"] == "Deployment"])
 
 
-@pytest.mark.case("operator:H06")
 def test_a_stage_s_certificate_is_its_own_where_it_has_one_and_the_model_s_otherwise() -> None:
     network = {"tls": {"secretName": "toy-tls", "stages": [{"name": "denoiser", "secretName": "denoiser-tls"}]}}
     children = children_of(a_model(a_spec(a_stage("encoder"), a_stage("denoiser"), network=network)))

@@ -227,7 +227,6 @@ def test_a_process_does_not_start_with_another_component_s_certificate(maker: Ce
     assert f"tls.crt: is made out to {name_of('encoder')}, and not to {name_of('denoiser')}" in str(caught.value)
 
 
-@pytest.mark.case("operator:L02")
 async def test_a_new_certificate_is_used_by_the_next_connection_and_open_ones_go_on(
     maker: CertificateMaker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
