@@ -7,8 +7,10 @@ nobody waits for it any more.
 import asyncio
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from omni_runtime.connectors.budget import PayloadGoneError
 from omni_runtime.connectors.mooncake.engine import NO_BATCH, Engine, Progress
 from omni_runtime.connectors.mooncake.pool import Block
 from omni_runtime.connectors.mooncake.pooled import ReadFailedError
@@ -33,9 +35,18 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Plan:
+    """Reads of the first so many bytes, one after the other; after each, what has arrived must be `as_expected`."""
+
+    sizes: Sequence[int]
+    as_expected: Callable[[], bool]
+
+
+@dataclass(frozen=True)
 class Attempt:
     progress: Progress
     batch: int
+    as_expected: bool = True
 
 
 class Reads:
@@ -45,8 +56,8 @@ class Reads:
         self._abandoned: list[tuple[int, Block]] = []
         self._looking: asyncio.TimerHandle | None = None
 
-    async def read(self, source: Source, block: Block, size_bytes: int) -> None:
-        """Fills the first bytes of a block; raises ReadFailedError if the engine fails.
+    async def read(self, source: Source, block: Block, plan: Plan) -> None:
+        """Raises ReadFailedError if the engine fails, PayloadGoneError if it reads something else than expected.
 
         If this raises or is cancelled, the block is freed, as soon as the engine has let go of it.
         """
@@ -56,13 +67,16 @@ class Reads:
             self._let_go(None if future.cancelled() else future.result(), block)
 
         try:
-            attempt = await self._threads.run(lambda: self._attempt(source, block.address, size_bytes, leave), late)
+            attempt = await self._threads.run(lambda: self._follow(plan, source, block.address, leave), late)
         except asyncio.CancelledError:
             leave.set()
             raise
         if attempt.progress is not Progress.DONE:
             self._let_go(attempt, block)
             raise ReadFailedError
+        if not attempt.as_expected:
+            block.free()
+            raise PayloadGoneError
 
     @property
     def abandoned(self) -> int:
@@ -79,8 +93,17 @@ class Reads:
             self._looking.cancel()
         return not self._abandoned
 
+    def _follow(self, plan: Plan, source: Source, address: int, leave: threading.Event) -> Attempt:
+        """Runs on a thread; returns when all reads have ended or their caller has left."""
+        for size_bytes in plan.sizes:
+            attempt = self._attempt(source, address, size_bytes, leave)
+            if attempt.progress is not Progress.DONE:
+                return attempt
+            if not plan.as_expected():
+                return Attempt(Progress.DONE, attempt.batch, as_expected=False)
+        return attempt
+
     def _attempt(self, source: Source, address: int, size_bytes: int, leave: threading.Event) -> Attempt:
-        """Runs on a thread; returns when the read has ended or its caller has left."""
         batch = self._engine.begin_read(source.session, address, source.address, size_bytes)
         if batch == NO_BATCH:
             return Attempt(Progress.FAILED, batch)

@@ -16,13 +16,12 @@ from omni_contract.api.v1alpha1.mooncake import MooncakeTransferEngineConnector 
 from omni_contract.wire.codec import ALIGNMENT, encode
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
-from omni_runtime.connectors.budget import PayloadGoneError
 from omni_runtime.connectors.counters import ConnectorHealth
 from omni_runtime.connectors.mooncake.engine import Engine, MooncakeEngine
 from omni_runtime.connectors.mooncake.library import reachable_host
 from omni_runtime.connectors.mooncake.pool import Block
 from omni_runtime.connectors.mooncake.pooled import PooledConnector, transfer_error
-from omni_runtime.connectors.mooncake.reads import Reads, Source
+from omni_runtime.connectors.mooncake.reads import Plan, Reads, Source
 from omni_runtime.connectors.protocol import ConnectorContext, ConnectorError
 
 logger = logging.getLogger(__name__)
@@ -85,11 +84,8 @@ class MooncakeTransferEngine(PooledConnector):
 
     async def _read(self, handle: Handle, block: Block) -> None:
         source = _source(handle, block)
-        await self._reads.read(source, block, HEADER_BYTES + handle.size_bytes)
-        _check_key(block, handle)
-        _write_key(block, "")
-        await self._reads.read(source, block, HEADER_BYTES)
-        _check_key(block, handle)
+        sizes = (HEADER_BYTES + handle.size_bytes, HEADER_BYTES)
+        await self._reads.read(source, block, Plan(sizes, lambda: _take_key(block) == handle.key))
 
 
 class Pooled:
@@ -129,8 +125,8 @@ def _write_key(block: Block, key: str) -> None:
     block.bytes[:KEY_BYTES] = key.encode().ljust(KEY_BYTES, b"\0")
 
 
-def _check_key(block: Block, handle: Handle) -> None:
-    """Frees the block if the memory that was read is another payload's by now."""
-    if block.bytes[:KEY_BYTES] != handle.key.encode():
-        block.free()
-        raise PayloadGoneError
+def _take_key(block: Block) -> str:
+    """The key in the block, which it holds no longer: so another read must bring it again."""
+    key = bytes(block.bytes[:KEY_BYTES]).decode(errors="replace")
+    _write_key(block, "")
+    return key

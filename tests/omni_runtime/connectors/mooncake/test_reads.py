@@ -5,11 +5,19 @@ import asyncio
 import pytest
 
 from omni_contract.api.v1alpha1.mooncake import MooncakeTransferEngineConnector
+from omni_runtime.connectors.budget import PayloadGoneError
 from omni_runtime.connectors.mooncake.pool import Block, Pool
 from omni_runtime.connectors.mooncake.pooled import ReadFailedError
-from omni_runtime.connectors.mooncake.reads import Reads, Source
+from omni_runtime.connectors.mooncake.reads import Plan, Reads, Source
 from tests.omni_runtime.connectors.mooncake.fakes import FakeEngine
 from tests.omni_runtime.connectors.mooncake.worlds import LONG_S, until
+
+
+def always() -> bool:
+    return True
+
+
+WHOLE = Plan((8,), always)
 
 
 @pytest.fixture
@@ -39,15 +47,24 @@ async def source_of(pool: Pool, data: bytes) -> tuple[Block, Source]:
 async def test_a_read_fills_the_block(pool: Pool, reads: Reads):
     _, source = await source_of(pool, b"payload!")
     block = await pool.take(8, LONG_S)
-    await reads.read(source, block, 7)
+    await reads.read(source, block, Plan((7,), always))
     assert bytes(block.bytes) == b"payload\0"
+
+
+async def test_what_is_not_as_expected_after_any_of_the_reads_is_not_delivered(pool: Pool, reads: Reads):
+    origin, source = await source_of(pool, b"payload!")
+    for answers in ([False], [True, False]):
+        with pytest.raises(PayloadGoneError):
+            await reads.read(source, await pool.take(8, LONG_S), Plan((8, 4), lambda answers=answers: answers.pop(0)))
+    origin.free()
+    assert pool.used_bytes == 0
 
 
 async def test_a_read_that_is_refused_frees_its_block(pool: Pool, engine: FakeEngine, reads: Reads):
     origin, source = await source_of(pool, b"payload!")
     engine.refusals = 1
     with pytest.raises(ReadFailedError):
-        await reads.read(source, await pool.take(8, LONG_S), 8)
+        await reads.read(source, await pool.take(8, LONG_S), WHOLE)
     origin.free()
     assert pool.used_bytes == 0
 
@@ -59,7 +76,7 @@ async def test_the_block_of_a_read_that_nobody_waits_for_stays_taken_until_the_e
     engine.gate.clear()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
-            await reads.read(source, await pool.take(8, LONG_S), 8)
+            await reads.read(source, await pool.take(8, LONG_S), WHOLE)
     await until(lambda: reads.abandoned == 1)
     origin.free()
     assert pool.used_bytes > 0
@@ -71,12 +88,12 @@ async def test_the_block_of_a_read_that_nobody_waits_for_stays_taken_until_the_e
 async def test_stalled_reads_leave_their_threads_to_others(pool: Pool, engine: FakeEngine, reads: Reads):
     _, source = await source_of(pool, b"payload!")
     engine.gate.clear()
-    stalled = [asyncio.create_task(reads.read(source, await pool.take(8, LONG_S), 8)) for _ in range(40)]
+    stalled = [asyncio.create_task(reads.read(source, await pool.take(8, LONG_S), WHOLE)) for _ in range(40)]
     await asyncio.sleep(0)
     for task in stalled:
         task.cancel()
     await asyncio.wait(stalled)
     engine.gate.set()
     block = await pool.take(8, LONG_S)
-    await asyncio.wait_for(reads.read(source, block, 8), LONG_S)
+    await asyncio.wait_for(reads.read(source, block, WHOLE), LONG_S)
     assert bytes(block.bytes) == b"payload!"
