@@ -1,9 +1,11 @@
 """Mutual TLS from a folder that is read again when its files change: a rotated certificate restarts nothing."""
 
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
@@ -19,6 +21,9 @@ logger = logging.getLogger(__name__)
 
 Fingerprint: TypeAlias = tuple[tuple[int, int, int], ...]
 
+TRY_AGAIN_S = 30.0
+"""Files that could not be used are read again though they are the same: a certificate may not be valid yet."""
+
 
 class TlsTransport:
     """Of one component of one model: a stage, or the frontend. Raises TransportError if its certificate cannot be used.
@@ -26,13 +31,18 @@ class TlsTransport:
     gRPC asks for the certificate on threads of its own.
     """
 
-    def __init__(self, folder: Path, component: str, model: str, namespace: str) -> None:
+    def __init__(
+        self, folder: Path, component: str, model: str, namespace: str, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
         self._folder = folder
+        self._now_s = now_s
         self.component = component
         self._name_of = partial(certificate_name, model=model, namespace=namespace)
         self._name = self._name_of(component)
         self._lock = Lock()
         self._fingerprint, self._certificate = self._read()
+        self._failure = ""
+        self._try_again_at_s = inf
         self._edition = 1
         self._served_edition = 1
         self.interceptors: Sequence[grpc.aio.ServerInterceptor] = (KnownCallers(model, namespace),)
@@ -75,7 +85,7 @@ class TlsTransport:
             return f"its certificate is refused: {verdict}"
         if "WRONG_VERSION_NUMBER" in words:
             return "it does not speak TLS"
-        if "Socket closed" in words:
+        if "Socket closed" in words or "Connection reset" in words:
             return "it closed the connection; if it does so each time, it refuses our certificate, and its log says why"
         return None
 
@@ -91,16 +101,23 @@ class TlsTransport:
         """Goes on with the last certificate while the files on disk cannot be used."""
         with self._lock:
             seen = _fingerprint(self._folder)
-            if seen == self._fingerprint:
+            if seen == self._fingerprint and self._now_s() < self._try_again_at_s:
                 return
-            self._fingerprint = seen
             try:
                 self._fingerprint, self._certificate = self._read()
             except TransportError as error:
-                logger.error("the new certificate cannot be used, going on with the last: %s", error)
+                self._fingerprint = seen
+                self._failed(str(error))
                 return
+            self._failure, self._try_again_at_s = "", inf
             self._edition += 1
             self._tell("goes on with a new")
+
+    def _failed(self, reason: str) -> None:
+        self._try_again_at_s = self._now_s() + TRY_AGAIN_S
+        if reason != self._failure:
+            self._failure = reason
+            logger.error("the new certificate cannot be used, going on with the last: %s", reason)
 
     def _read(self) -> tuple[Fingerprint, Certificate]:
         """A state of the files that did not change while they were read."""

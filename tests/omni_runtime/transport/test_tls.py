@@ -1,6 +1,8 @@
 """Who meets whom over mutual TLS: real handshakes over a socket in the test's folder."""
 
 import logging
+import os
+import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,8 +14,9 @@ from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.stage_pb2_grpc import StageWorkerServicer, StageWorkerStub, add_StageWorkerServicer_to_server
 from omni_runtime.transport.plain import PLAIN
 from omni_runtime.transport.protocol import Transport, TransportError
-from omni_runtime.transport.tls import TlsTransport
+from omni_runtime.transport.tls import TRY_AGAIN_S, TlsTransport
 from tests.support.certificates import EXPIRED, MODEL, NAMESPACE, CertificateMaker, name_of
+from tests.support.model_processes import free_ports
 
 PATIENCE_S = 20.0
 OWN_POOL: Sequence[tuple[str, int]] = (("grpc.use_local_subchannel_pool", 1),)
@@ -34,8 +37,9 @@ def tls(folder: Path, component: str, model: str = MODEL) -> TlsTransport:
 
 
 @asynccontextmanager
-async def serving(transport: Transport, folder: Path) -> AsyncIterator[str]:
-    address = f"unix:{folder}/denoiser.sock"
+async def serving(transport: Transport, folder: Path, port: int | None = None) -> AsyncIterator[str]:
+    """On a socket in the folder, or on a port of this host."""
+    address = f"unix:{folder}/denoiser.sock" if port is None else f"127.0.0.1:{port}"
     server = grpc.aio.server(interceptors=transport.interceptors)
     add_StageWorkerServicer_to_server(Denoiser(), server)
     transport.bind(server, address)
@@ -218,6 +222,25 @@ async def test_a_worker_that_refuses_us_is_told_from_one_that_is_away(
         assert "its certificate is refused" in await refusal(foreigner, address)
 
 
+@pytest.mark.parametrize("over", ["a socket", "a port"])
+async def test_a_caller_whom_the_worker_refuses_is_told_where_to_look(
+    maker: CertificateMaker, foreign_maker: CertificateMaker, denoiser: TlsTransport, tmp_path: Path, over: str
+):
+    """It trusts the worker's authority, but the worker does not trust its own."""
+    folder = tmp_path / "tls"
+    folder.mkdir()
+    foreign = foreign_maker.folder_of("frontend")
+    for name in ("tls.crt", "tls.key"):
+        shutil.copy(foreign / name, folder)
+    authorities = [one.authority.certificate.read_bytes() for one in (maker, foreign_maker)]
+    (folder / "ca.crt").write_bytes(b"".join(authorities))
+    port = free_ports(1)[0] if over == "a port" else None
+    async with serving(denoiser, tmp_path, port) as address:
+        assert "it closed the connection; if it does so each time, it refuses our certificate" in await refusal(
+            tls(folder, "frontend"), address
+        )
+
+
 # -- the own certificate
 
 
@@ -254,6 +277,28 @@ async def test_a_new_authority_replaces_the_old_one(
         assert "refused" in await refusal(newcomer, address)
         foreign_maker.fill(folder, foreign_maker.authority.server("moved", [name_of("denoiser")]))
         assert await describe(newcomer, address) == "denoiser"
+
+
+def test_a_certificate_that_was_not_valid_yet_is_tried_again_though_its_files_are_the_same(
+    maker: CertificateMaker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    folder, now_s = tmp_path / "tls", 0.0
+    shutil.copytree(maker.folder_of("denoiser"), folder)
+    worker = TlsTransport(folder, "denoiser", MODEL, NAMESPACE, now_s=lambda: now_s)
+    chain = folder / "tls.crt"
+    good, time_ns = chain.read_bytes(), chain.stat().st_mtime_ns
+
+    def write(content: bytes) -> None:
+        chain.write_bytes(content)
+        os.utime(chain, ns=(time_ns + 1, time_ns + 1))
+
+    write(good.replace(b"BEGIN", b"AGAIN"))
+    assert [worker.edition for _ in range(3)] == [1, 1, 1]
+    write(good)
+    assert worker.edition == 1
+    now_s = TRY_AGAIN_S
+    assert worker.edition == 2
+    assert caplog.text.count("the new certificate cannot be used") == 1
 
 
 async def test_a_new_certificate_that_cannot_be_used_is_reported_once_and_the_last_one_stays(
