@@ -63,6 +63,7 @@ class FakeWorker(StageWorkerServicer):
     jobs: list[Job] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     discarded: list[str] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
     held: dict[str, bytes] = field(default_factory=dict)
     arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -165,6 +166,8 @@ class FakeWorker(StageWorkerServicer):
                 for job in self.jobs:
                     if job.request_id == message.request_id and not job.is_over:
                         job.fail("cancelled", retryable=False)
+            case "taken":
+                self.taken.append(message.taken.parts)
             case "discard":
                 self.discarded.append(message.request_id)
 

@@ -53,6 +53,7 @@ class FakeEngine:
         self._makes_image = makes_image
         self._steps_begun = 0
         self._running = 0
+        self._in_step = 0
         self._last_turn = time.monotonic()
         self._leaked: list[int] = []
         self._device = asyncio.Lock()
@@ -77,7 +78,7 @@ class FakeEngine:
             self._running -= 1
 
     def heartbeat_age_s(self) -> float:
-        return time.monotonic() - self._last_turn if self._running else 0.0
+        return time.monotonic() - self._last_turn if self._in_step else 0.0
 
     async def sleep(self, level: SleepLevel) -> int:
         assert not self._running, "the worker lets an engine sleep only when nothing runs"
@@ -148,8 +149,12 @@ class FakeEngine:
         yield StageUsage(steps=steps)
 
     async def _recorded_step(self, request: StageRequest, step: int) -> None:
-        with self._recorded(f"{request.request_id} step {step + 1}"):
-            await self._step()
+        self._in_step += 1
+        try:
+            with self._recorded(f"{request.request_id} step {step + 1}"):
+                await self._step()
+        finally:
+            self._in_step -= 1
 
     def _recorded(self, step: str) -> AbstractContextManager[None]:
         return nullcontext() if self._recording is None else self._recording.step(step)

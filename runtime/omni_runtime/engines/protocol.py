@@ -105,7 +105,10 @@ class Engine(Protocol):
     def run(self, request: StageRequest) -> AsyncIterator[StageEvent]: ...
 
     def heartbeat_age_s(self) -> float:
-        """Seconds since the engine's loop last turned; 0 while idle. Liveness is judged by it."""
+        """Seconds since the engine's loop last turned; 0 while idle. Liveness is judged by it.
+
+        An engine whose requests all wait for a chunk to come, or for one to be taken, is idle.
+        """
         ...
 
     async def close(self) -> None:

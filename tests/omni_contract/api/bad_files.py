@@ -162,7 +162,7 @@ AGAINST_RULES = (
         "a delay that nobody reads",
         {"spec.stages[0].fake": {"delaySeconds": 0.5}},
         "spec.stages[0].fake.delaySeconds",
-        "delaySeconds is set, but only behavior delay uses it; set behavior: delay or remove it",
+        "delaySeconds is set, but only behaviors delay, burst and relay use it; set one of them or remove it",
     ),
     _bad_fake(
         "a crash that never comes",

@@ -2,15 +2,24 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from omni_contract.api.v1alpha1 import FakeEngine as FakeSettings
+from omni_contract.wire.chunk import Chunk
 from omni_contract.wire.errors import OmniError
 from omni_contract.wire.payload import Array, Payload
 from omni_runtime.engines.fake import FakeEngine, create
-from omni_runtime.engines.protocol import EngineDiedError, StageEvent, StageOutput, StageProgress, StageRequest
+from omni_runtime.engines.protocol import (
+    EngineDiedError,
+    StageEvent,
+    StageItem,
+    StageOutput,
+    StageProgress,
+    StageRequest,
+)
 from omni_runtime.engines.registry import create_engine
 from tests.omni_runtime.worker.stage_files import image_output, stage_file
 
@@ -68,6 +77,52 @@ async def test_steps_of_a_serial_engine_take_turns():
 
     await asyncio.gather(run("a"), run("b"))
     assert turns == ["a", "b"] * 3
+
+
+async def test_burst_makes_an_item_for_each_edge_in_each_step():
+    made = await items_made(engine(behavior="burst", steps=2), request(outputs=("x->y", "")))
+    item = {"prompt": "a fox", "trail": ["denoiser"]}
+    assert made == [(edge, {**item, "item": number}) for number in (0, 1) for edge in ("x->y", "")]
+
+
+async def test_relay_hands_on_each_item_of_every_input_in_order():
+    whole = Chunk(({"item": 0, "trail": ["a"]}, {"item": 1, "trail": ["a"]}), is_last=True).payload()
+    asked = StageRequest("r-1", {"a->d": whole}, {}, ("",), {"b->d": stream({"item": 5}, {"item": 6})})
+    made = [item for _, item in await items_made(engine(behavior="relay"), asked)]
+    assert [item["item"] for item in made if "a" in str(item["trail"])] == [0, 1]
+    assert [item["item"] for item in made if item["item"] >= 5] == [5, 6]
+
+
+async def test_echo_gives_all_items_of_an_input_at_once():
+    asked = StageRequest("r-1", {"a->d": {"x": 1}}, {}, ("",), {"b->d": stream({"item": 5}, {"item": 6})})
+    assert await output_of(engine(), asked) == {"x": 1, "items": [{"item": 5}, {"item": 6}], "trail": ["denoiser"]}
+
+
+@pytest.mark.case("runtime:L13")
+async def test_an_engine_that_waits_for_a_chunk_or_for_its_reader_is_not_taken_for_dead():
+    fake, gate = engine(behavior="relay"), asyncio.Event()
+    asked = StageRequest("r-1", {}, {}, ("",), {"a->b": stream({"item": 1}, gate=gate)})
+    events = fake.run(asked)
+    waiting = asyncio.create_task(anext(events))
+    await asyncio.sleep(0.01)
+    assert fake.heartbeat_age_s() == 0
+    gate.set()
+    await waiting
+    await asyncio.sleep(0.01)
+    assert fake.heartbeat_age_s() == 0
+
+
+async def items_made(fake: FakeEngine, asked: StageRequest) -> list[tuple[str, Any]]:
+    return [(event.edge, event.payload) for event in await events_of(fake, asked) if isinstance(event, StageItem)]
+
+
+async def stream(*items: Payload, gate: asyncio.Event | None = None) -> AsyncIterator[Chunk]:
+    """A chunk for each item, the last of them empty."""
+    if gate is not None:
+        await gate.wait()
+    for item in items:
+        yield Chunk((item,))
+    yield Chunk((), is_last=True)
 
 
 async def test_an_image_has_the_size_asked_for_and_the_color_of_its_seed():

@@ -5,12 +5,16 @@
 
 import asyncio
 import itertools
+import shlex
+import subprocess
+import sys
 
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from omni_runtime.orchestrator.states import SessionState
+from tests.layout.source import CHECKOUT
 from tests.support.orchestrator_world import Shape, World
 from tests.support.session_schedules import SHAPES, Step, act, check, play, read, replay_command, schedules
 
@@ -24,6 +28,12 @@ def test_whatever_happens_every_request_ends_once_and_leaves_nothing(
 ) -> None:
     note(f"replay: {replay_command(name, replicas, slots, schedule)}")
     check(asyncio.run(play(name, replicas, slots, schedule)))
+
+
+def test_the_command_of_a_failing_schedule_plays_it_again() -> None:
+    command = replay_command("streaming chain", 2, 1, [("arrive", 0, 0), ("hurry", 9, 9), ("die", 0, 0)])
+    _, *arguments = shlex.split(command)
+    subprocess.run([sys.executable, *arguments], cwd=CHECKOUT, check=True)
 
 
 @pytest.mark.case("runtime:B1")

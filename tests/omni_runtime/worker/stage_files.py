@@ -23,7 +23,7 @@ def stage_file(stage: str = "denoiser", engine: FakeEngine | None = None, **fiel
     return StageFile(**{**known, **fields})
 
 
-def edge(source: str, target: str, at: str, connector: str = "auto", retain: str = "consumed") -> EdgeEnd:
+def edge(source: str, target: str, at: str, connector: str = "auto", retain: str = "consumed", **more: Any) -> EdgeEnd:
     """The end of an edge as stage `at` sees it."""
     return EdgeEnd.model_validate(
         {
@@ -32,6 +32,7 @@ def edge(source: str, target: str, at: str, connector: str = "auto", retain: str
             "connector": connector,
             "retain": retain,
             "contractHash": "same",
+            **more,
         }
     )
 

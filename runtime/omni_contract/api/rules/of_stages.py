@@ -109,9 +109,10 @@ STAGE_RULES: tuple[Rule, ...] = (
     FieldRule(
         at=(*STAGE, "fake"),
         pointer="delaySeconds",
-        cel="!has(self.delaySeconds) || self.delaySeconds == 0.0 || (has(self.behavior) && self.behavior == 'delay')",
-        holds=lambda engine: engine.delay_seconds == 0 or engine.behavior == "delay",
-        message="delaySeconds is set, but only behavior delay uses it; set behavior: delay or remove it",
+        cel="!has(self.delaySeconds) || self.delaySeconds == 0.0 || (has(self.behavior) && "
+        "self.behavior in ['delay', 'burst', 'relay'])",
+        holds=lambda engine: engine.delay_seconds == 0 or engine.behavior in ("delay", "burst", "relay"),
+        message="delaySeconds is set, but only behaviors delay, burst and relay use it; set one of them or remove it",
     ),
     FieldRule(
         at=(*STAGE, "fake"),
