@@ -1,5 +1,7 @@
 """Runs diffusion engines as a worker would, without processes: fused, or split with payloads through the codec."""
 
+import json
+import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -35,6 +37,14 @@ def stage_file(model: Path, phases: Sequence[DiffusionPhase] = FUSED, **changes:
         "startup_timeout_s": 600,
     }
     return StageFile(**(values | changes))
+
+
+def widened(tiny_model: Path, folder: Path, heads: int) -> Path:
+    """The tiny model with a far wider transformer and without weights, to be loaded with format dummy."""
+    shutil.copytree(tiny_model, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    config = folder / "transformer" / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"num_attention_heads": heads}))
+    return folder
 
 
 @asynccontextmanager

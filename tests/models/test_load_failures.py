@@ -1,7 +1,6 @@
 """A diffusion stage that cannot load says so by its exit code and in one sentence, as a real process."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ from omni_contract.wire.exit_codes import ExitCode
 from omni_contract.wire.stage_file import StageFile
 from omni_runtime.engines.diffusion import create
 from omni_runtime.engines.protocol import UnusableEngineError
-from tests.models.engines import stage_file
+from tests.models.engines import stage_file, widened
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 500
@@ -31,10 +30,7 @@ def ended(file: StageFile, folder: Path, module: str = "omni_runtime.worker") ->
 
 
 def test_a_model_that_does_not_fit_into_memory_is_told_as_such(tiny_model, tmp_path):
-    giant = tmp_path / "giant"
-    shutil.copytree(tiny_model, giant, ignore=shutil.ignore_patterns("*.safetensors"))
-    config = giant / "transformer" / "config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"num_attention_heads": 4096}))
+    giant = widened(tiny_model, tmp_path / "giant", heads=4096)
     file = stage_file(giant, ("denoise",), load_format="dummy")
     assert ended(file, tmp_path, "tests.models.confined_worker") == (
         ExitCode.OUT_OF_MEMORY,

@@ -1,7 +1,6 @@
 """A diffusion engine that slept makes the same pictures as before, and leaves its memory to others meanwhile."""
 
 import asyncio
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from omni_contract.wire.codec import decode
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_runtime.engines.diffusion import create
 from omni_runtime.engines.protocol import Profiles, ResetsCache, Sleeps
-from tests.models.engines import FUSED, image, loaded, output, pixels, stage_file, stage_request
+from tests.models.engines import FUSED, image, loaded, output, pixels, stage_file, stage_request, widened
 from tests.omni_runtime.worker.frontend import discard, start
 from tests.omni_runtime.worker.worker_process import WorkerProcess
 from tests.support.reference_images import ReferenceRequest, reference_images
@@ -35,12 +34,8 @@ def silent(line: str) -> None:
 
 @pytest.fixture(scope="module")
 def large_model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny model with far wider layers and without weights: with load format dummy, some 170 MiB."""
-    folder = tmp_path_factory.mktemp("models") / "large"
-    shutil.copytree(tiny_model, folder, ignore=shutil.ignore_patterns("*.safetensors"))
-    config = folder / "transformer" / "config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | {"num_attention_heads": 48}))
-    return folder
+    """Some 170 MiB."""
+    return widened(tiny_model, tmp_path_factory.mktemp("models") / "large", heads=48)
 
 
 def test_the_engine_says_what_it_can(tiny_model):
