@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-BENCHMARKS = ("hop", "cancel", "replicas", "overload", "image", "reconcile")
+BENCHMARKS = ("hop", "endpoint", "cancel", "replicas", "overload", "image", "reconcile")
 
 
 def main() -> int:

@@ -1,229 +1,157 @@
 """What one hop between frontend and stage costs: `python -m benchmarks.hop`.
 
-Three fake stages without delay, in processes of their own, driven by the orchestrator in this one; HTTP is left out and
-the loop is closed. A hop is a request's time from end to end divided by three. The peer runs in turns with ours.
+Three fake stages without delay, in processes of their own, driven by the orchestrator in this one; HTTP is left out. A
+hop is a request's time from end to end divided by three. The peers run in turns with ours: bare grpc.aio with one call
+for each request and hop, and three processes in a row with multiprocessing queues between them.
+
+Closed loop at several numbers of requests in flight, and an open loop whose requests come by a Poisson process at 30 %
+of what ours can do at most.
 """
 
 import argparse
 import asyncio
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 
 import uvloop
 
-from benchmarks.hop_peer import PeerChain
+from benchmarks.cpu import cpu_s
+from benchmarks.hop_sides import STAGES, Side, bare_grpc, ours, queues
 from benchmarks.ledger import write_entry
-from omni_contract.api.v1alpha1 import FakeEngine, FrontendLimits, OutputSpec
-from omni_contract.wire.names import edge_name
-from omni_contract.wire.stage_file import EdgeEnd, StageFile
-from omni_contract.wire.stage_table import StageTable, TableEdge, TableStage
-from omni_runtime.orchestrator.discovery.local import LocalDiscovery
-from omni_runtime.orchestrator.orchestrator import Orchestrator
-from omni_runtime.orchestrator.request import SessionRequest
-from omni_runtime.orchestrator.settings import OrchestratorSettings
+from benchmarks.load import Answer, Request, answered, open_loop
 
-STAGES = ("first", "second", "third")
 COMMAND = "python -m benchmarks.hop"
-PEER = "bare grpc.aio, one call per request and hop"
-PAYLOAD_BYTES = 256
-MAX_IN_FLIGHT = 1024
+GRPC, QUEUES = "bare grpc.aio, one call per request and hop", "multiprocessing queues in a row"
+SIDES = {"ours": ours, GRPC: bare_grpc, QUEUES: queues}
+CONCURRENCIES = (1, 64, 512)
+OPEN_LOAD = 0.3
 WARM_UP = 200
 ROUNDS = 3
-CONCURRENCIES = (1, 64, 256, 512)
-
-Request = Callable[[int], Awaitable[None]]
+ROUND_TIMEOUT_S = 300
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One round at one concurrency."""
+    """One round at one concurrency; CPU time is that of all of the side's processes."""
 
     hop_ms: float
     requests_per_s: float
+    cpu_ms: float
 
 
-async def closed_loop(request: Request, concurrency: int, seconds: float) -> Measured:
+@dataclass(frozen=True)
+class Results:
+    """Rounds by side and concurrency, and the hop of each round of our open loop."""
+
+    closed: dict[str, dict[int, list[Measured]]] = field(
+        default_factory=lambda: {side: {concurrency: [] for concurrency in CONCURRENCIES} for side in SIDES}
+    )
+    open_ms: list[float] = field(default_factory=list)
+
+    def hop_ms(self, side: str, concurrency: int) -> float:
+        return statistics.median(measured.hop_ms for measured in self.closed[side][concurrency])
+
+    def requests_per_s(self, side: str, concurrency: int) -> float:
+        return statistics.median(measured.requests_per_s for measured in self.closed[side][concurrency])
+
+    def cpu_ms(self, side: str, concurrency: int) -> float:
+        return statistics.median(measured.cpu_ms for measured in self.closed[side][concurrency])
+
+    def saturation(self, side: str) -> float:
+        """The best throughput at any concurrency."""
+        return max(self.requests_per_s(side, concurrency) for concurrency in CONCURRENCIES)
+
+
+async def closed_loop(side: Side, concurrency: int, count: int) -> Measured:
     """So many clients, each sending its next request when the one before is answered."""
-    taken_s: list[float] = []
-    started_s = time.perf_counter()
+    answers: list[Answer] = []
+    numbers = iter(range(count))
 
-    async def client(number: int) -> None:
-        count = 0
-        while (begun_s := time.perf_counter()) < started_s + seconds:
-            await request(number * 1_000_000 + count)
-            taken_s.append(time.perf_counter() - begun_s)
-            count += 1
+    async def client() -> None:
+        for number in numbers:
+            answers.append(await side.request(number))
 
-    async with asyncio.TaskGroup() as clients:
-        for number in range(concurrency):
-            clients.create_task(client(number))
-    hop_ms = statistics.median(taken_s) / len(STAGES) * 1000
-    return Measured(hop_ms, len(taken_s) / (time.perf_counter() - started_s))
+    began_s, began_cpu_s = time.perf_counter(), cpu_s(side.pids)
+    async with asyncio.timeout(ROUND_TIMEOUT_S):
+        await asyncio.gather(*(client() for _ in range(concurrency)))
+    took_s, took_cpu_s = time.perf_counter() - began_s, cpu_s(side.pids) - began_cpu_s
+    return Measured(median_hop_ms(answers), count / took_s, took_cpu_s / count / len(STAGES) * 1000)
 
 
-def stage_file(index: int) -> StageFile:
-    name = STAGES[index]
-    return StageFile(
-        model="hop",
-        stage=name,
-        revision="r1",
-        family=None,
-        model_path="/",
-        engine=FakeEngine(),
-        inputs=() if index == 0 else (edge_end(STAGES[index - 1], name, STAGES[index - 1]),),
-        outputs=() if name == STAGES[-1] else (edge_end(name, STAGES[index + 1], STAGES[index + 1]),),
-        output=OutputSpec(modality="text") if name == STAGES[-1] else None,
-        max_in_flight=MAX_IN_FLIGHT,
-        max_batch_size=1,
-        batch_timeout_s=0,
-        drain_timeout_s=5,
-        startup_timeout_s=30,
-    )
+def median_hop_ms(answers: list[Answer]) -> float:
+    return statistics.median(answered(answers)) / len(STAGES) * 1000
 
 
-def edge_end(source: str, target: str, peer: str) -> EdgeEnd:
-    return EdgeEnd(edge=edge_name(source, target), peer=peer, connector="auto", contract_hash="same")
-
-
-def stage_table(addresses: list[str]) -> StageTable:
-    files = [stage_file(index) for index in range(len(STAGES))]
-    return StageTable(
-        model="hop",
-        namespace="default",
-        revision="r1",
-        family=None,
-        served_names=("hop",),
-        stages=tuple(
-            TableStage(
-                name=file.stage, engine="fake", output=file.output, max_in_flight=MAX_IN_FLIGHT, addresses=(address,)
-            )
-            for file, address in zip(files, addresses, strict=True)
-        ),
-        edges=tuple(
-            TableEdge(source=source, target=target, connector="auto", contract_hash="same")
-            for source, target in pairwise(STAGES)
-        ),
-        limits=FrontendLimits(),
-        created=0,
-    )
-
-
-@contextmanager
-def processes(commands: list[list[str]]) -> Iterator[None]:
-    """Child processes for as long as the block runs; what they log is of no interest here."""
-    running = [subprocess.Popen([sys.executable, "-m", *command], stderr=subprocess.DEVNULL) for command in commands]
-    try:
-        yield
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
+async def warm_up(request: Request) -> None:
+    for number in range(WARM_UP):
+        await request(-number - 1)
 
 
 @asynccontextmanager
-async def ours(folder: Path) -> AsyncIterator[Request]:
-    addresses = [f"unix:{folder}/{name}.sock" for name in STAGES]
-    commands = []
-    for index, (name, address) in enumerate(zip(STAGES, addresses, strict=True)):
-        path = folder / f"{name}.json"
-        path.write_text(stage_file(index).model_dump_json(by_alias=True))
-        commands.append(["omni_runtime.worker", "--stage-file", str(path), "--listen", address, "--die-with-parent"])
-    table = stage_table(addresses)
-    orchestrator = Orchestrator(table, LocalDiscovery(table), OrchestratorSettings(frontend_id="benchmark"))
-    prompt = "x" * PAYLOAD_BYTES
-
-    async def request(number: int) -> None:
-        await orchestrator.run(SessionRequest(request_id=f"r-{number}", payload={"prompt": prompt}))
-
-    with processes(commands):
-        async with orchestrator.running():
-            await until_ready(orchestrator)
-            yield request
+async def warm_sides() -> AsyncIterator[dict[str, Side]]:
+    async with AsyncExitStack() as stack:
+        sides = {name: await stack.enter_async_context(side()) for name, side in SIDES.items()}
+        for side in sides.values():
+            await warm_up(side.request)
+        yield sides
 
 
-async def until_ready(orchestrator: Orchestrator) -> None:
-    async with asyncio.timeout(30):
-        while not orchestrator.is_ready:  # noqa: ASYNC110 - the orchestrator offers no event, and this is before the clock
-            await asyncio.sleep(0.05)
-
-
-@asynccontextmanager
-async def peer(folder: Path) -> AsyncIterator[Request]:
-    addresses = [f"unix:{folder}/peer-{name}.sock" for name in STAGES]
-    with processes([["benchmarks.hop_peer", address] for address in addresses]):
-        chain = PeerChain(addresses)
-        await chain.ready()
-        payload = b"x" * PAYLOAD_BYTES
-
-        async def request(number: int) -> None:
-            await chain.request(payload)
-
-        yield request
-        await chain.close()
-
-
-async def measure(seconds: float) -> dict[str, dict[int, list[Measured]]]:
-    """Rounds of ours and the peer in turns, so that both see the same disturbances."""
-    results: dict[str, dict[int, list[Measured]]] = {side: {c: [] for c in CONCURRENCIES} for side in ("ours", "peer")}
-    with tempfile.TemporaryDirectory() as name:
-        async with ours(Path(name)) as our_request, peer(Path(name)) as peer_request:
-            for request in (our_request, peer_request):
-                for number in range(WARM_UP):
-                    await request(-number - 1)
-            for _ in range(ROUNDS):
-                for concurrency in CONCURRENCIES:
-                    for side, request in (("ours", our_request), ("peer", peer_request)):
-                        results[side][concurrency].append(await closed_loop(request, concurrency, seconds))
+async def measure(count: int) -> Results:
+    """Rounds of all sides in turns, so that they see the same disturbances."""
+    results = Results()
+    async with warm_sides() as sides:
+        for _ in range(ROUNDS):
+            for concurrency in CONCURRENCIES:
+                for name, side in sides.items():
+                    results.closed[name][concurrency].append(await closed_loop(side, concurrency, count))
+        rate = OPEN_LOAD * results.saturation("ours")
+        for seed in range(ROUNDS):
+            answers = await open_loop(sides["ours"].request, rate, count / rate, seed)
+            results.open_ms.append(median_hop_ms(answers))
     return results
 
 
-def hop_ms(rounds: list[Measured]) -> float:
-    return statistics.median(measured.hop_ms for measured in rounds)
+def show(results: Results) -> None:
+    print(f"{'':46}{'in flight':>9}{'hop ms':>9}{'requests/s':>12}{'CPU-ms a hop':>14}")
+    for side in SIDES:
+        for concurrency in CONCURRENCIES:
+            hop, rate = results.hop_ms(side, concurrency), results.requests_per_s(side, concurrency)
+            cpu = results.cpu_ms(side, concurrency)
+            print(f"{side:46}{concurrency:>9}{hop:>9.3f}{rate:>12.0f}{cpu:>14.3f}")
+    print(f"open loop at {OPEN_LOAD:.0%} of our saturation: {statistics.median(results.open_ms):.3f} ms a hop")
 
 
-def saturation(rounds: dict[int, list[Measured]]) -> float:
-    """The best throughput at any concurrency."""
-    return max(statistics.median(m.requests_per_s for m in measured) for measured in rounds.values())
-
-
-def show(results: dict[str, dict[int, list[Measured]]]) -> None:
-    print(f"{'in flight':>9} {'hop ms':>8} {'req/s':>8} {'peer ms':>8} {'peer/s':>8}")
-    for concurrency in CONCURRENCIES:
-        row = [results[side][concurrency] for side in ("ours", "peer")]
-        figures = [figure for rounds in row for figure in (hop_ms(rounds), saturation({concurrency: rounds}))]
-        print(f"{concurrency:>9} {figures[0]:>8.2f} {figures[1]:>8.0f} {figures[2]:>8.2f} {figures[3]:>8.0f}")
-
-
-def record(results: dict[str, dict[int, list[Measured]]]) -> None:
-    ours_, peer_ = results["ours"], results["peer"]
+def record(results: Results) -> None:
     for concurrency in (1, 64):
-        value, peer_value = hop_ms(ours_[concurrency]), hop_ms(peer_[concurrency])
-        write_entry(
-            f"hop.median_ms.c{concurrency}", round(value, 3), "ms", command=COMMAND, peer=(PEER, round(peer_value, 3))
-        )
-    write_entry(
-        "hop.saturation_rps",
-        round(saturation(ours_)),
-        "requests/s",
-        command=COMMAND,
-        peer=(PEER, round(saturation(peer_))),
+        value, peer = results.hop_ms("ours", concurrency), results.hop_ms(GRPC, concurrency)
+        write(f"hop.median_ms.c{concurrency}", value, "ms", (GRPC, peer))
+    write("hop.open30_median_ms", statistics.median(results.open_ms), "ms")
+    ours_, grpc, rows = (results.saturation(side) for side in SIDES)
+    write("hop.saturation_rps", ours_, "requests/s", (GRPC, grpc))
+    write("hop.saturation_ratio_vs_grpc", ours_ / grpc, "times", (f"{GRPC}, in requests/s", grpc))
+    write("hop.saturation_ratio_vs_queues", ours_ / rows, "times", (f"{QUEUES}, in requests/s", rows))
+    most = max(CONCURRENCIES)
+    write("hop.cpu_ms", results.cpu_ms("ours", most), "CPU-ms a hop", (GRPC, results.cpu_ms(GRPC, most)))
+    write(
+        "hop.cpu_ms.beside_queues", results.cpu_ms("ours", most), "CPU-ms a hop", (QUEUES, results.cpu_ms(QUEUES, most))
     )
 
 
+def write(entry_id: str, value: float, unit: str, peer: tuple[str, float] | None = None) -> None:
+    rounded = (peer[0], round(peer[1], 3)) if peer else None
+    write_entry(entry_id, round(value, 3), unit, command=COMMAND, peer=rounded)
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each round (default: %(default)s)")
+    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--requests", type=int, default=2000, help="of each round (default: %(default)s)")
     parser.add_argument("--dry-run", action="store_true", help="show the figures without writing them into the ledger")
     arguments = parser.parse_args()
-    results = uvloop.run(measure(arguments.seconds))
+    results = uvloop.run(measure(arguments.requests))
     show(results)
     if not arguments.dry_run:
         record(results)

@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 
 from omni_contract.wire.errors import ErrorCode, OmniError
@@ -18,7 +18,7 @@ class Answer:
     error: ErrorCode | None = None
 
 
-Request = Callable[[int], Awaitable[Answer]]
+Request = Callable[[int], Coroutine[None, None, Answer]]
 
 
 def requester(orchestrator: Orchestrator, steps: Sequence[int] = (1,), timeout_s: float | None = None) -> Request:
