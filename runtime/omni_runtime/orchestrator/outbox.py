@@ -42,6 +42,8 @@ class Outbox:
         yield FrontendBatch(frontend_id=self._frontend_id)
         while True:
             await self._filled.wait()
+            # What else this turn of the loop has to say goes along.
+            await asyncio.sleep(0)
             yield self.take()
 
     def take(self) -> FrontendBatch:
