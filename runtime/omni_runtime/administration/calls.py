@@ -11,6 +11,10 @@ from omni_contract.wire import stage_pb2 as wire
 
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_STEPS = 10
+ANSWER_S = 60.0
+"""A worker that says nothing for so long hangs."""
+WAKE_S = 3600.0
+"""Loading a large checkpoint from slow storage."""
 
 
 def _nothing(parser: ArgumentParser) -> None:
@@ -28,37 +32,39 @@ class Call:
 
 async def _sleep(stub: Any, options: Namespace) -> str:
     request = wire.SleepRequest(level=options.level, timeout_ms=int(1000 * options.timeout))
-    reply: wire.SleepReply = await stub.Sleep(request)
+    reply: wire.SleepReply = await stub.Sleep(request, timeout=options.timeout + ANSWER_S)
     return f"asleep at level {options.level}, {reply.freed_bytes / 2**30:.3g} GiB given back"
 
 
 async def _wake(stub: Any, options: Namespace) -> str:
-    await stub.Wake(wire.WakeRequest())
+    await stub.Wake(wire.WakeRequest(), timeout=WAKE_S)
     return "awake"
 
 
 async def _start_profile(stub: Any, options: Namespace) -> str:
-    reply: wire.StartProfileReply = await stub.StartProfile(wire.StartProfileRequest(max_steps=options.steps))
+    request = wire.StartProfileRequest(max_steps=options.steps)
+    reply: wire.StartProfileReply = await stub.StartProfile(request, timeout=ANSWER_S)
     return f"recording {options.steps} steps for {reply.trace}"
 
 
 async def _stop_profile(stub: Any, options: Namespace) -> str:
-    reply: wire.StopProfileReply = await stub.StopProfile(wire.StopProfileRequest())
+    reply: wire.StopProfileReply = await stub.StopProfile(wire.StopProfileRequest(), timeout=ANSWER_S)
     return f"recorded {reply.steps} steps in {reply.trace}"
 
 
 async def _reset_cache(stub: Any, options: Namespace) -> str:
-    reply: wire.ResetCacheReply = await stub.ResetCache(wire.ResetCacheRequest())
+    reply: wire.ResetCacheReply = await stub.ResetCache(wire.ResetCacheRequest(), timeout=ANSWER_S)
     return f"{reply.entries} entries dropped"
 
 
 async def _drain(stub: Any, options: Namespace) -> str:
-    reply: wire.DrainReply = await stub.Drain(wire.DrainRequest(timeout_ms=int(1000 * options.timeout)))
+    request = wire.DrainRequest(timeout_ms=int(1000 * options.timeout))
+    reply: wire.DrainReply = await stub.Drain(request, timeout=options.timeout + ANSWER_S)
     return f"draining, {reply.left_running} requests left"
 
 
 async def _stats(stub: Any, options: Namespace) -> str:
-    stats: wire.WorkerStats = await stub.Stats(wire.StatsRequest())
+    stats: wire.WorkerStats = await stub.Stats(wire.StatsRequest(), timeout=ANSWER_S)
     state = wire.WorkerState.Name(stats.state).removeprefix("WORKER_STATE_").lower()
     told = MessageToDict(stats, preserving_proto_field_name=True)
     return ", ".join([state, *(f"{name} {value}" for name, value in told.items() if name != "state")])

@@ -80,54 +80,54 @@ class Control:
         self._now = now
         self._sleep_level = 0
         self._change: asyncio.Task[Any] | None = None
+        self._deciding = asyncio.Lock()
+        """Held while a call finds out whether it may be, and begins: two at once must not both find that they may."""
 
     async def sleep(self, level: int, timeout_s: float) -> int:
         """The bytes given back, 0 if it slept already. Takes nothing new at once, and gives up if it stays busy."""
-        engine = self._sleeper(Call.SLEEP)
         chosen = _sleep_level(level)
-        if self._stage.state is State.ASLEEP:
-            if level != self._sleep_level:
-                raise self._refused(f"is asleep at level {self._sleep_level}; wake it before it sleeps at {level}")
-            return 0
-        if self._is_profiling:
-            raise self._refused("records a profile; stop that before it sleeps")
+        async with self._deciding:
+            engine = self._sleeper(Call.SLEEP)
+            if self._stage.state is State.ASLEEP:
+                if level != self._sleep_level:
+                    raise self._refused(f"is asleep at level {self._sleep_level}; wake it before it sleeps at {level}")
+                return 0
+            if self._is_profiling:
+                raise self._refused("records a profile; stop that before it sleeps")
+            self._stage.see(Event.SLEEP)
         return await self._uninterrupted(self._fall_asleep(engine, chosen, timeout_s))
 
     async def wake(self) -> None:
         """Returns once it takes work; no-op if it is awake."""
         engine = self._sleeper(Call.WAKE)
         if self._stage.state is State.ASLEEP:
+            self._stage.see(Event.WAKE)
             await self._uninterrupted(self._wake_up(engine))
 
     async def start_profile(self, max_steps: int) -> Path:
         """Where the trace will be, once so many steps were taken or the profile is stopped."""
-        engine = self._profiler(Call.START_PROFILE)
-        if self._profile_dir is None:
-            raise ControlError(
-                Refusal.NOT_SUPPORTED, "this worker has no folder for traces; start it with --profile-dir"
-            )
-        if not 1 <= max_steps <= MAX_PROFILE_STEPS:
-            raise ControlError(Refusal.INVALID, f"steps is {max_steps}; it must be from 1 to {MAX_PROFILE_STEPS}")
-        if engine.is_profiling:
-            raise self._refused("records a profile already; stop that one first")
-        trace = self._profile_dir / f"{self._replica}-{self._now():%Y%m%dT%H%M%S%f}.json.gz"
-        try:
-            self._profile_dir.mkdir(parents=True, exist_ok=True)
-            await engine.start_profile(trace, max_steps)
-        except OSError as error:
-            raise ControlError(
-                Refusal.FAILED, f"no trace can be written to {trace.parent}: {error.strerror}"
-            ) from error
+        async with self._deciding:
+            engine = self._profiler(Call.START_PROFILE)
+            if self._profile_dir is None:
+                text = "this worker has no folder for traces; start it with --profile-dir"
+                raise ControlError(Refusal.NOT_SUPPORTED, text)
+            if not 1 <= max_steps <= MAX_PROFILE_STEPS:
+                raise ControlError(Refusal.INVALID, f"steps is {max_steps}; it must be from 1 to {MAX_PROFILE_STEPS}")
+            if engine.is_profiling:
+                raise self._refused("records a profile already; stop that one first")
+            trace = self._profile_dir / f"{self._replica}-{self._now():%Y%m%dT%H%M%S%f}.json.gz"
+            await self._begin_profile(engine, trace, max_steps)
         logger.info("recording %d steps for %s", max_steps, trace)
         return trace
 
     async def stop_profile(self) -> Profile:
         """The newest profile, written whole, whether it is stopped by this or has ended by itself."""
-        engine = self._profiler(Call.STOP_PROFILE)
-        try:
-            profile = await engine.stop_profile()
-        except OSError as error:
-            raise ControlError(Refusal.FAILED, f"the trace was not written: {error.strerror}") from error
+        async with self._deciding:
+            engine = self._profiler(Call.STOP_PROFILE)
+            try:
+                profile = await engine.stop_profile()
+            except OSError as error:
+                raise ControlError(Refusal.FAILED, f"the trace was not written: {error.strerror}") from error
         if profile is None:
             raise self._refused("records no profile")
         logger.info("recorded %d steps in %s", profile.steps, profile.trace)
@@ -203,13 +203,21 @@ class Control:
         kind = engine_name(self._stage.file)
         return ControlError(Refusal.NOT_SUPPORTED, f'{call}: the {kind} engine of stage "{self._name}" cannot do that')
 
+    async def _begin_profile(self, engine: Profiles, trace: Path, max_steps: int) -> None:
+        try:
+            trace.parent.mkdir(parents=True, exist_ok=True)
+            await engine.start_profile(trace, max_steps)
+        except OSError as error:
+            raise ControlError(
+                Refusal.FAILED, f"no trace can be written to {trace.parent}: {error.strerror}"
+            ) from error
+
     async def _uninterrupted(self, change: Coroutine[Any, Any, T]) -> T:
         self._change = task = asyncio.create_task(change)
         return await asyncio.shield(task)
 
     async def _fall_asleep(self, engine: Sleeps, level: SleepLevel, timeout_s: float) -> int:
         event = Event.CALLED_OFF
-        self._stage.see(Event.SLEEP)
         try:
             await self._until_idle(timeout_s)
             # What loading froze must be thrown away now.
@@ -235,7 +243,6 @@ class Control:
 
     async def _wake_up(self, engine: Sleeps) -> None:
         event = Event.WAKE_FAILED
-        self._stage.see(Event.WAKE)
         try:
             await self._changed(engine.wake(lambda line: logger.info("%s", line)))
             gc.collect()

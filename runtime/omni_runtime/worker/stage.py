@@ -96,4 +96,5 @@ class Stage:
         gauge(names.WORKER_PAYLOADS, "Payloads held for others.", lambda: connectors.census().payloads)
         gauge(names.WORKER_PAYLOAD_BYTES, "Bytes held for others.", lambda: connectors.census().size_bytes)
         gauge(names.WORKER_HEARTBEAT_AGE_SECONDS, "Since the engine's last turn.", self.engine.heartbeat_age_s)
+        gauge(names.WORKER_ASLEEP, "1 until it is woken.", lambda: float(self.state in SLEEPING))
         gauge(names.WORKER_READY, "1 while new work is taken.", lambda: float(self.state is State.READY))

@@ -30,6 +30,7 @@ class SleepyEngine(GatedEngine):
     def __init__(self, freed: int = 7) -> None:
         super().__init__()
         self.level = 0
+        self.is_changing = False
         self.failure: Exception | None = None
         self.bed = asyncio.Event()
         self.bed.set()
@@ -45,7 +46,9 @@ class SleepyEngine(GatedEngine):
         self.level = 0
 
     async def _change(self) -> None:
+        self.is_changing = True
         await self.bed.wait()
+        self.is_changing = False
         failure, self.failure = self.failure, None
         if failure is not None:
             raise failure
@@ -129,6 +132,17 @@ async def test_what_is_so_already_is_answered_and_nothing_is_done(make_stage: Ma
     assert "is asleep at level 1; wake it before it sleeps at 2" in str(refused)
 
 
+async def test_of_two_who_ask_at_once_one_is_refused(make_stage: MakeStage, tmp_path: Path) -> None:
+    engine = SleepyEngine()
+    control = control_of(make_stage(engine))
+    for call in (lambda: control.sleep(1, PATIENCE_S), control.wake):
+        said = await asyncio.gather(call(), call(), return_exceptions=True)
+        assert [isinstance(one, ControlError) for one in said] == [False, True]
+    profiling = control_of(make_stage(fake()), tmp_path)
+    said = await asyncio.gather(profiling.start_profile(1), profiling.start_profile(1), return_exceptions=True)
+    assert [isinstance(one, ControlError) for one in said] == [False, True]
+
+
 @pytest.mark.parametrize("level", [0, 3])
 async def test_a_level_that_does_not_exist_is_refused(make_stage: MakeStage, level: int) -> None:
     assert (await refusal_of(control_of(make_stage(SleepyEngine())).sleep(level, 1))).refusal is Refusal.INVALID
@@ -188,7 +202,7 @@ async def test_a_drain_in_the_midst_of_a_change_is_final(make_stage: MakeStage, 
         await control.sleep(1, PATIENCE_S)
     engine.bed.clear()
     changing = asyncio.create_task(control.wake() if change == "wake" else control.sleep(1, PATIENCE_S))
-    await settled(lambda: stage.state in (State.SETTLING, State.WAKING))
+    await settled(lambda: engine.is_changing)
     assert await control.drain(PATIENCE_S) == 0
     engine.bed.set()
     await changing
@@ -229,7 +243,7 @@ async def test_a_caller_who_leaves_does_not_stop_the_change_half_way(make_stage:
     stage = make_stage(engine)
     engine.bed.clear()
     calling = asyncio.create_task(control_of(stage).sleep(1, PATIENCE_S))
-    await settled(lambda: stage.state is State.SETTLING)
+    await settled(lambda: engine.is_changing)
     calling.cancel()
     await asyncio.wait([calling])
     engine.bed.set()

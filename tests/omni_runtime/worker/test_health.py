@@ -24,6 +24,9 @@ async def check(health: WorkerHealth, service: str) -> int:
     [
         (State.LOADING, NOT_SERVING, NOT_SERVING),
         (State.READY, SERVING, SERVING),
+        (State.SETTLING, SERVING, NOT_SERVING),
+        (State.ASLEEP, SERVING, NOT_SERVING),
+        (State.WAKING, SERVING, NOT_SERVING),
         (State.DRAINING, SERVING, NOT_SERVING),
     ],
 )
