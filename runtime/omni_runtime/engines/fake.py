@@ -12,8 +12,8 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AbstractContextManager, aclosing, nullcontext
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 from pathlib import Path
 
 from omni_contract.api.v1alpha1.engines import FakeEngine as FakeSettings
@@ -66,13 +66,22 @@ class FakeEngine:
         if self._settings.behavior == "crash" and self._settings.crash_at == 0:
             raise RuntimeError("the fake engine is told to crash while it loads")
 
-    async def run(self, request: StageRequest) -> AsyncIterator[StageEvent]:
+    def run(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
         assert not self._sleep_level, "the worker hands no request to an engine that sleeps"
+        match self._settings.behavior:
+            case "burst":
+                return self._burst(request)
+            case "relay":
+                return self._relay(request)
+            case _:
+                return self._answer(request)
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """One request runs while the block does, and is answered at its end."""
         self._running += 1
         try:
-            async with aclosing(self._made(request)) as events:
-                async for event in events:
-                    yield event
+            yield
             self._answered += 1
         finally:
             self._running -= 1
@@ -110,43 +119,37 @@ class FakeEngine:
             os.close(descriptor)
         self._leaked.clear()
 
-    def _made(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
-        match self._settings.behavior:
-            case "burst":
-                return self._burst(request)
-            case "relay":
-                return self._relay(request)
-            case _:
-                return self._answer(request)
-
     async def _answer(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
-        steps = self._steps(request)
-        for step in range(steps):
-            await self._recorded_step(request, step)
-            if steps > 1:
-                yield StageProgress(step + 1, steps)
-        inputs = await gathered(request)
-        for edge in request.outputs:
-            yield StageOutput(edge, self._output(request, inputs, edge))
-        yield StageUsage(steps=steps)
+        with self._at_work():
+            steps = self._steps(request)
+            for step in range(steps):
+                await self._recorded_step(request, step)
+                if steps > 1:
+                    yield StageProgress(step + 1, steps)
+            inputs = await gathered(request)
+            for edge in request.outputs:
+                yield StageOutput(edge, self._output(request, inputs, edge))
+            yield StageUsage(steps=steps)
 
     async def _burst(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
-        whole, steps = self._echo(await gathered(request)), self._steps(request)
-        for step in range(steps):
-            await self._recorded_step(request, step)
-            for edge in request.outputs:
-                yield StageItem(edge, {**whole, "item": step})
-        yield StageUsage(steps=steps)
+        with self._at_work():
+            whole, steps = self._echo(await gathered(request)), self._steps(request)
+            for step in range(steps):
+                await self._recorded_step(request, step)
+                for edge in request.outputs:
+                    yield StageItem(edge, {**whole, "item": step})
+            yield StageUsage(steps=steps)
 
     async def _relay(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
         steps = 0
-        async with aclosing(items_as_they_come(request)) as items:
-            async for source, item in items:
-                await self._recorded_step(request, steps)
-                steps += 1
-                for edge in request.outputs:
-                    yield StageItem(edge, self._echo({source: item}))
-        yield StageUsage(steps=steps)
+        with self._at_work():
+            async with aclosing(items_as_they_come(request)) as items:
+                async for source, item in items:
+                    await self._recorded_step(request, steps)
+                    steps += 1
+                    for edge in request.outputs:
+                        yield StageItem(edge, self._echo({source: item}))
+            yield StageUsage(steps=steps)
 
     async def _recorded_step(self, request: StageRequest, step: int) -> None:
         self._in_step += 1
