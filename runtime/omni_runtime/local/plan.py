@@ -35,6 +35,7 @@ class Place:
     """Unix seconds; what /v1/models reports."""
     api_keys: Path | None = None
     trace_dir: Path | None = None
+    profile_dir: Path | None = None
 
     @property
     def volumes_root(self) -> Path:
@@ -107,7 +108,7 @@ def _stage_process(stage: ResolvedStage, replica: int, place: Place, devices: Ma
     return ProcessPlan(
         name=name,
         module="omni_runtime.worker",
-        arguments=(*files, *where, *_tracing(place), LOG_JSON),
+        arguments=(*files, *where, *_tracing(place), *_profiling(place), LOG_JSON),
         environment={**stage.device.env, **devices},
         health=address,
         start_timeout_s=stage.startup_timeout_s,
@@ -133,6 +134,10 @@ def _frontend_process(model: ResolvedModel, place: Place, table: Path) -> Proces
 
 def _tracing(place: Place) -> tuple[str, ...]:
     return () if place.trace_dir is None else ("--trace-dir", str(place.trace_dir.absolute()))
+
+
+def _profiling(place: Place) -> tuple[str, ...]:
+    return () if place.profile_dir is None else ("--profile-dir", str(place.profile_dir.absolute()))
 
 
 def _stage_file_text(model: ResolvedModel, stage: ResolvedStage, place: Place) -> str:

@@ -26,6 +26,7 @@ class ServeSettings:
     api_keys: Path | None = None
     picture: Path | None = None
     trace_dir: Path | None = None
+    profile_dir: Path | None = None
     allow_fake_engine: bool = False
     log_json: bool = False
     is_terminal: bool = False
@@ -45,6 +46,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--api-keys", type=Path, metavar="DIR", help="folder with one API key per file")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="save a first picture, then go on serving")
     parser.add_argument("--trace-dir", type=Path, metavar="DIR", help="write spans there, for `omni trace`")
+    parser.add_argument(
+        "--profile-dir", type=Path, metavar="DIR", help="write profiles there, for `omni control start-profile`"
+    )
     parser.add_argument("--allow-fake-engine", action="store_true", help="accept stages without a model, for tests")
     parser.add_argument("--log-json", action="store_true", help="log lines as JSON objects")
 
@@ -60,6 +64,7 @@ def settings_from(arguments: Namespace) -> ServeSettings:
         api_keys=arguments.api_keys,
         picture=arguments.picture,
         trace_dir=arguments.trace_dir,
+        profile_dir=arguments.profile_dir,
         allow_fake_engine=arguments.allow_fake_engine,
         log_json=arguments.log_json,
         is_terminal=sys.stderr.isatty(),

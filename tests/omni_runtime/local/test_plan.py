@@ -109,6 +109,13 @@ def test_api_keys_reach_the_frontend_only(keys: Path | None) -> None:
     assert not any("--api-keys" in stage.arguments for stage in plan.stages)
 
 
+@pytest.mark.parametrize("folder", [None, Path("/home/me/profiles")])
+def test_the_folder_for_profiles_reaches_the_stages_only(folder: Path | None) -> None:
+    plan = local_plan(example_model(), place(profile_dir=folder))
+    assert all(("--profile-dir" in stage.arguments) == (folder is not None) for stage in plan.stages)
+    assert "--profile-dir" not in plan.frontend.arguments
+
+
 def test_the_same_model_at_the_same_place_gives_the_same_plan() -> None:
     first, second = (local_plan(example_model(), place()) for _ in range(2))
     assert first == second
