@@ -38,11 +38,11 @@ def helm(cluster_settings: Settings) -> Path:
     return ensure(cluster_settings, (HELM,), Steps())["helm"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def make_control_plane(
     control_programs: Programs, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[Size], ControlPlane]]:
-    """Starts another control plane, which ends with the session; for tests that break it or need it empty."""
+    """Starts another control plane, which ends with the test; for tests that break it or need it empty."""
     with ExitStack() as planes:
 
         def make(size: Size = Size.NODES) -> ControlPlane:
@@ -53,15 +53,17 @@ def make_control_plane(
 
 
 @pytest.fixture(scope="session")
-def control_plane(make_control_plane: Callable[[Size], ControlPlane]) -> ControlPlane:
+def control_plane(control_programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """With controllers, a scheduler and fake nodes of every pool."""
-    return make_control_plane(Size.NODES)
+    with control_plane_in(tmp_path_factory.mktemp("nodes"), control_programs, Size.NODES) as plane:
+        yield plane
 
 
 @pytest.fixture(scope="session")
-def api_server(make_control_plane: Callable[[Size], ControlPlane]) -> ControlPlane:
+def api_server(control_programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """Only etcd and kube-apiserver: for schemas, admission and rights."""
-    return make_control_plane(Size.API)
+    with control_plane_in(tmp_path_factory.mktemp("api"), control_programs, Size.API) as plane:
+        yield plane
 
 
 @pytest.fixture(scope="session")

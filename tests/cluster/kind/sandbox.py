@@ -27,6 +27,10 @@ INOTIFY_NEEDED = 512
 START_TIMEOUT_S = 60
 STOP_GRACE_S = 15
 CGROUPS_TIMEOUT_S = 10
+CPU_WEIGHT = 16
+"""A cluster is dozens of processes, but beside other jobs its cgroup would count as one of the machine's tasks, and
+a busy machine would starve it: probes and leases time out.
+"""
 NAMESPACES = (
     "unshare",
     "--net",
@@ -86,6 +90,7 @@ class Sandbox:
         self.state.mkdir(parents=True, exist_ok=True)
         self.data.mkdir(parents=True, exist_ok=True)
         self._raise_inotify_limit()
+        self._weigh()
         program: list[str | Path] = [*NAMESPACES, "tini", "-g", "--", FILES / "sandbox.sh", *self._dockerd()]
         self.process.start(program, env=self.environment)
         self.process.wait_until(self.is_up, START_TIMEOUT_S)
@@ -127,6 +132,15 @@ class Sandbox:
             return
         os.kill(first, signal.SIGTERM)
         becomes(lambda: not self.process.is_running, STOP_GRACE_S)
+
+    def _weigh(self) -> None:
+        """Makes the cgroup before dockerd does, which takes what is there. A hierarchy without weights has none."""
+        has_v1 = (CGROUPS / "cpu").is_dir()
+        folder = (CGROUPS / "cpu" if has_v1 else CGROUPS) / self._cgroup
+        folder.mkdir(exist_ok=True)
+        name, normal = ("cpu.shares", 1024) if has_v1 else ("cpu.weight", 100)
+        if (folder / name).exists():
+            (folder / name).write_text(str(CPU_WEIGHT * normal))
 
     def _remove_cgroups(self) -> bool:
         """Whether none is left. Only empty ones can be removed."""
