@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-BENCHMARKS = ("hop", "endpoint", "cancel", "replicas", "overload", "image", "reconcile")
+BENCHMARKS = ("hop", "endpoint", "cancel", "replicas", "overload", "shm", "image", "reconcile")
 
 
 def main() -> int:

@@ -8,6 +8,8 @@ from benchmarks.bounds import BOUNDS, is_within_bound
 from benchmarks.ledger import Entry, read_entries
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+IMAGES = PAGE.with_name("images")
+PLOTS = {"shm.svg": "Payloads of several sizes from one process to another, with us and with the peers"}
 
 HEAD = """# Performance
 
@@ -20,7 +22,8 @@ Generated from `benchmarks/results.json` by `make performance`; nobody types a f
 
 def report(entries: Sequence[Entry]) -> str:
     rows = "".join(_row(entry) for entry in entries)
-    return HEAD + rows + "\n## How each was measured\n\n" + "".join(_origin(entry) for entry in entries)
+    plots = "".join(f"\n![{title}](images/{name})\n" for name, title in PLOTS.items() if (IMAGES / name).exists())
+    return HEAD + rows + plots + "\n## How each was measured\n\n" + "".join(_origin(entry) for entry in entries)
 
 
 def _row(entry: Entry) -> str:
