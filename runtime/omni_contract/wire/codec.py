@@ -88,16 +88,20 @@ def decode(
     root = head.get("root")
     if not isinstance(root, dict):
         raise CodecError("the root of a payload must be a map")
+    payload = cast(dict[str, Value], root)
+    if "buffers" in head or "checksum" in head or end != view.nbytes:
+        _fill_in(payload, head, _copy(view) if own_memory else view, end, limits)
+    return payload
+
+
+def _fill_in(payload: dict[str, Value], head: dict[str, Json], view: memoryview, end: int, limits: CodecLimits) -> None:
+    """Puts the buffers behind the head into their places."""
     slots = _slots(head.get("buffers", []), limits)
-    if slots and own_memory:
-        view = _copy(view)
     buffers = _split(view, end, [slot.size_bytes for slot in slots])
     if "checksum" in head and head["checksum"] != _checksum(buffers):
         raise CodecError("the checksum of the buffers does not match")
-    payload = cast(dict[str, Value], root)
     for slot, buffer in zip(slots, buffers, strict=True):
         _place(payload, slot.path, slot.value(buffer))
-    return payload
 
 
 def allocate(size_bytes: int) -> memoryview:

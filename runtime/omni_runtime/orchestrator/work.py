@@ -9,6 +9,8 @@ from omni_contract.wire.payload import Payload, Value
 SIZES = ("width", "height", "steps", "num_frames", "max_tokens", "n")
 """Parameters that say how long a request takes, whatever the family."""
 
+NO_SIZES = (0,) * len(SIZES)
+
 WEIGHT = 0.2
 """Of the newest time against all before it."""
 
@@ -20,8 +22,10 @@ Kind: TypeAlias = tuple[int, ...]
 
 def kind_of(payload: Payload, parameters: Mapping[str, Value]) -> Kind:
     """Sizes and the length of what was sent, each by its power of two; 0 where it is not given."""
-    sizes = (parameters.get(name) for name in SIZES)
     length = sum(len(value) for value in payload.values() if isinstance(value, str | bytes))
+    if not parameters:
+        return (*NO_SIZES, length.bit_length())
+    sizes = (parameters.get(name) for name in SIZES)
     return (*(size.bit_length() if isinstance(size, int) else 0 for size in sizes), length.bit_length())
 
 

@@ -1,10 +1,12 @@
 """The worker's Prometheus metrics."""
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Literal
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, Metric
 
 from omni_contract.wire import names
 from omni_runtime.connectors.protocol import ArenaCensus
@@ -25,14 +27,29 @@ ARENA_GAUGES: tuple[tuple[str, str, Mapping[str, Callable[[ArenaCensus], float]]
 )
 
 
+class Tally:
+    """A counter with labels that one thread counts and another reads. Prometheus's own locks for each count."""
+
+    def __init__(self, name: str, text: str, labels: Sequence[str], registry: CollectorRegistry) -> None:
+        self.counts: Counter[tuple[str, ...]] = Counter()
+        self._name = name
+        self._text = text
+        self._labels = labels
+        registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        family = CounterMetricFamily(self._name, self._text, labels=self._labels)
+        for values, count in list(self.counts.items()):
+            family.add_metric(values, count)
+        yield family
+
+
 class WorkerMetrics:
     """One set per worker, in a registry of its own."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._requests = Counter(
-            names.WORKER_REQUESTS, "Requests ended, by outcome.", ["outcome"], registry=self.registry
-        )
+        self._requests = Tally(names.WORKER_REQUESTS, "Requests ended, by outcome.", ["outcome"], self.registry)
         self.request_seconds = self._histogram(
             names.WORKER_REQUEST_SECONDS, "From start to terminal message.", SLOW_BUCKETS
         )
@@ -40,31 +57,22 @@ class WorkerMetrics:
         self.cancel_seconds = self._histogram(
             names.WORKER_CANCEL_SECONDS, "From a cancel's arrival until all is freed.", FAST_BUCKETS
         )
-        self._transfer_bytes = Counter(
+        self._transfer_bytes = Tally(
             names.WORKER_TRANSFER_BYTES,
             "Payload bytes put (out) and got (in), by edge.",
             ["edge", "direction"],
-            registry=self.registry,
+            self.registry,
         )
 
-    @cache  # noqa: B019 - one set of metrics per process; looking up labels costs more than counting
-    def _outcome(self, outcome: str) -> Counter:
-        return self._requests.labels(outcome)
-
-    @cache  # noqa: B019
-    def _transfer(self, edge: str, direction: str) -> Counter:
-        return self._transfer_bytes.labels(edge, direction)
-
     def count_outcome(self, outcome: str) -> None:
-        self._outcome(outcome).inc()
+        self._requests.counts[outcome,] += 1
 
     def count_transfer(self, edge: str, direction: Literal["in", "out"], size_bytes: int) -> None:
-        self._transfer(edge, direction).inc(size_bytes)
+        self._transfer_bytes.counts[edge, direction] += size_bytes
 
     def outcomes(self) -> dict[str, int]:
         """Requests ended so far, by outcome."""
-        samples = (sample for metric in self._requests.collect() for sample in metric.samples)
-        return {sample.labels["outcome"]: int(sample.value) for sample in samples if sample.name.endswith("_total")}
+        return {outcome: count for (outcome,), count in self._requests.counts.items()}
 
     def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
         """A gauge that is read when it is scraped."""
