@@ -2,8 +2,9 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from omni_contract.resolve import ResolvedModel
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Payload, Value
+from omni_runtime.connectors.protocol import MemoryPlace
 from omni_runtime.connectors.stream import BUFFER_CHUNKS
 from omni_runtime.orchestrator.request import Completed, FinalChunk, SessionRequest, SessionResult
 from omni_runtime.orchestrator.session import Session
@@ -122,6 +124,28 @@ async def test_a_diamond_of_streams_much_longer_than_their_buffers_comes_togethe
         for way in ("b", "c"):
             assert [part["item"] for part in parts if way in str(part["trail"])] == list(range(100))
         await until_idle(model)
+
+
+@pytest.fixture
+def memory() -> Iterator[MemoryPlace]:
+    with TemporaryDirectory(dir="/dev/shm", prefix="omni-test-") as folder:
+        yield MemoryPlace(Path(folder), "here")
+
+
+async def test_large_items_stream_through_shared_memory_and_leave_it_empty(tmp_path: Path, memory: MemoryPlace) -> None:
+    codes = ItemsEngine(40, {"codes": bytes(100_000)})
+    codes.allow(40)
+    over_shm = edge("codes", "vocoder", {"chunkFrames": 3, "leftContextFrames": 1}) | {"connector": "shm"}
+    small = [{"name": "shm", "shm": {"size": "16Mi"}}]
+    stages = {"codes": fake(), "vocoder": fake() | AUDIO}
+    of = fake_model_of(stages, [over_shm], shares_memory=True, connectors=small)
+    async with running_model(of, tmp_path, {"codes": codes}, memory) as model:
+        [output] = (await answer(model)).outputs
+        items = items_of(output.payload)
+        assert [(item["item"], len(item["codes"])) for item in items] == [(n, 100_000) for n in range(40)]  # type: ignore[arg-type]
+        await until_idle(model)
+        [arena] = model.stages["codes"].connectors.arenas()
+        await until(lambda: model.stages["codes"].connectors.arenas()[arena].used_bytes == 0)
 
 
 async def test_a_stage_for_an_output_that_is_not_wanted_does_not_run(tmp_path: Path) -> None:

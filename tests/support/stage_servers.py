@@ -13,6 +13,7 @@ from omni_contract.resolve import ResolvedModel, StageLocation, resolve, stage_f
 from omni_contract.wire.stage_pb2_grpc import add_StageWorkerServicer_to_server
 from omni_runtime.connectors.channels import SERVER_OPTIONS
 from omni_runtime.connectors.connector_set import ConnectorSet
+from omni_runtime.connectors.protocol import MemoryPlace
 from omni_runtime.connectors.store import PayloadStore
 from omni_runtime.engines.protocol import Engine
 from omni_runtime.engines.registry import create_engine
@@ -42,29 +43,38 @@ class RunningModel:
         )
 
 
-def fake_model_of(stages: Mapping[str, Mapping[str, Any]], edges: Sequence[Mapping[str, Any]]) -> ResolvedModel:
-    """A model of fake stages; each is what follows its name in a model file."""
-    spec = OmniModelSpec.model_validate(
+def fake_model_of(
+    stages: Mapping[str, Mapping[str, Any]],
+    edges: Sequence[Mapping[str, Any]],
+    shares_memory: bool = False,
+    **spec: Any,
+) -> ResolvedModel:
+    """A model of fake stages; each is what follows its name in a model file, of which `spec` are further keys."""
+    model = OmniModelSpec.model_validate(
         {
+            **spec,
             "model": {"source": "pvc://models/none", "loadFormat": "dummy"},
             "stages": [{"name": name, "accelerator": {"pool": "cpu"}, **fields} for name, fields in stages.items()],
             "edges": list(edges),
         }
     )
-    return resolve("talker", "default", spec, catalog(allow_fake_engine=True))
+    return resolve("talker", "default", model, catalog(allow_fake_engine=True, stages_share_memory=shares_memory))
 
 
 @asynccontextmanager
 async def running_model(
-    model: ResolvedModel, folder: Path, engines: Mapping[str, Engine] = NO_ENGINES
+    model: ResolvedModel,
+    folder: Path,
+    engines: Mapping[str, Engine] = NO_ENGINES,
+    memory: MemoryPlace = MemoryPlace(),  # noqa: B008 - immutable
 ) -> AsyncIterator[RunningModel]:
-    """`engines` takes the place of the stages' own."""
+    """`engines` takes the place of the stages' own; `memory` is where they share payloads, if they do."""
     addresses = {stage.name: f"unix:{folder}/{stage.name}.sock" for stage in model.stages}
     table = stage_table(model, "r1", 0, lambda name: StageLocation(addresses=(addresses[name],)))
     orchestrator = Orchestrator(table, LocalDiscovery(table), OrchestratorSettings(frontend_id="frontend-1"))
     async with AsyncExitStack() as stack:
         stages = {
-            name: await stack.enter_async_context(_serving(model, name, address, engines.get(name)))
+            name: await stack.enter_async_context(_serving(model, name, address, engines.get(name), memory))
             for name, address in addresses.items()
         }
         await stack.enter_async_context(orchestrator.running())
@@ -73,10 +83,14 @@ async def running_model(
 
 
 @asynccontextmanager
-async def _serving(model: ResolvedModel, name: str, address: str, engine: Engine | None) -> AsyncIterator[Stage]:
+async def _serving(
+    model: ResolvedModel, name: str, address: str, engine: Engine | None, memory: MemoryPlace
+) -> AsyncIterator[Stage]:
     file = stage_file(model, name, "r1", "/nowhere")
     store = PayloadStore(PAYLOAD_LIMIT_BYTES)
-    connectors = ConnectorSet(address, f"boot-{name}", store, file.connectors)
+    outputs = [end.connector for end in file.outputs]
+    connectors = ConnectorSet(address, f"boot-{name}", store, file.connectors, outputs, memory)
+    await connectors.open()
     stage = Stage(file, engine or create_engine(file), connectors)
     server = grpc.aio.server(options=SERVER_OPTIONS)
     add_StageWorkerServicer_to_server(StageWorkerService(stage, store, f"boot-{name}", f"{name}-0", ""), server)

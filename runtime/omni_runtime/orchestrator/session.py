@@ -156,7 +156,7 @@ class Session:
     async def _taken(self, step: Step, part: Announced) -> None:
         """Lets the worker go on, and frees what it holds of the part."""
         step.parts_read += 1
-        if step.link is not None and step.parts_read % PARTS_TAKEN_AT_ONCE == 0:
+        if step.link is not None and step.is_at_worker and step.parts_read % PARTS_TAKEN_AT_ONCE == 0:
             step.link.taken(self.request.request_id, step.attempt, PARTS_TAKEN_AT_ONCE)
         if isinstance(part.source, wire.Handle):
             await self._context.release(part.source)

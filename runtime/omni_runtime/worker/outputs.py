@@ -29,7 +29,7 @@ class Outputs:
         self._announce = announce
         self._missing = set(edges)
         self._writers: dict[str, _Writer] = {}
-        self._parts = asyncio.Semaphore(PARTS_AHEAD)
+        self._parts: asyncio.Semaphore | None = None
 
     @property
     def are_unwanted(self) -> bool:
@@ -38,8 +38,9 @@ class Outputs:
 
     def taken(self, parts: int) -> None:
         """The client has read so many parts of the final output."""
-        for _ in range(min(parts, PARTS_AHEAD)):
-            self._parts.release()
+        if self._parts is not None:
+            for _ in range(min(parts, PARTS_AHEAD)):
+                self._parts.release()
 
     async def output(self, event: StageOutput) -> None:
         self._missing.remove(event.edge)
@@ -60,6 +61,7 @@ class Outputs:
 
     def _writer(self, edge: str) -> "_Writer":
         if edge == FINAL:
+            self._parts = asyncio.Semaphore(PARTS_AHEAD)
             return _Parts(self._transfers, self._announce, self._parts)
         end = self._transfers.stage.outputs.get(edge)
         if end is not None and end.streaming is not None:

@@ -37,10 +37,10 @@ class Transfers:
 
     async def inputs(self, inputs: Sequence[Input]) -> Mapping[str, Payload]:
         """The whole inputs, those behind handles at the same time; streams are only opened."""
+        if not any(item.HasField("handle") for item in inputs):
+            return {item.edge: self._inline(item) for item in inputs}
         whole = [item for item in inputs if not _is_stream(item)]
         self.streams = {item.edge: IncomingStream(self, item.handle) for item in inputs if _is_stream(item)}
-        if not any(item.HasField("handle") for item in whole):
-            return {item.edge: self._inline(item) for item in whole}
         return dict(zip((item.edge for item in whole), await together(map(self._input, whole)), strict=True))
 
     def readers(self) -> Mapping[str, AsyncIterator[Chunk]]:
