@@ -97,7 +97,7 @@ async def settle(world: World) -> None:
         world.die(worker)
     for worker in world.workers:
         world.join(worker)
-        worker.link.refused_until_s = 0.0
+        worker.link.is_paused = False
     for pool in world.pools.values():
         pool.members_changed()
     world.deliver()

@@ -5,6 +5,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
@@ -53,7 +54,7 @@ class Link:
         self.is_draining = False
         self._sleeps = False
         self.last_chosen = 0
-        self.refused_until_s = 0.0
+        self.is_paused = False
         self._settings = settings
         self._observer = observer
         self.end_stream: Callable[[], None] = lambda: None
@@ -94,14 +95,12 @@ class Link:
 
     @property
     def has_room(self) -> bool:
-        if self.in_flight >= self.max_in_flight:
-            return False
-        return not self.refused_until_s or _now_s() >= self.refused_until_s
+        return self.in_flight < self.max_in_flight and not self.is_paused
 
     def start(self, listener: Listener, request_id: str, attempt: int, kind: Kind, added_bytes: int) -> wire.Start:
         """The start message, for the session to fill in; `added_bytes` is about what its inputs take."""
         self._listeners[request_id] = listener
-        self._backlog.begin((request_id, attempt), kind, _now_s())
+        self._backlog.begin((request_id, attempt), kind, time.monotonic())
         return self._message(request_id, attempt, added_bytes).start
 
     def cancel(self, request_id: str, attempt: int) -> None:
@@ -134,7 +133,7 @@ class Link:
         self._sleeps = info.state == wire.WORKER_STATE_ASLEEP
         self.is_draining = self._sleeps or info.state == wire.WORKER_STATE_DRAINING
         self._refusal = None
-        self._reported_busy, self.refused_until_s = 0, 0.0
+        self._reported_busy, self.is_paused = 0, False
         logger.info("worker attached", extra={"stage": self.stage, "replica": info.replica, "address": self.address})
         self._observer.link_changed(self)
 
@@ -160,7 +159,7 @@ class Link:
         return True
 
     def received(self, batch: wire.WorkerBatch) -> None:
-        freed, now_s = False, _now_s()
+        freed, now_s = False, time.monotonic()
         for message in batch.messages:
             end = message.WhichOneof("end")
             if end is not None:
@@ -180,8 +179,8 @@ class Link:
         if (load.draining, load.asleep) != (self.is_draining, self._sleeps):
             self.is_draining, self._sleeps = load.draining, load.asleep
             self._observer.link_changed(self)
-        had_refused, self.refused_until_s = self.refused_until_s > 0, 0.0
-        return had_refused
+        was_paused, self.is_paused = self.is_paused, False
+        return was_paused
 
     def _message(self, request_id: str, attempt: int = 0, added_bytes: int = 0) -> wire.FrontendMessage:
         if self.outbox.is_full:
@@ -213,7 +212,3 @@ def replica_info(address: str, info: wire.WorkerInfo) -> ReplicaInfo:
 
 def _contracts(edges: Iterable[wire.EdgeContract]) -> Mapping[str, str]:
     return {edge.edge: edge.contract_hash for edge in edges}
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()

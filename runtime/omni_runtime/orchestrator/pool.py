@@ -142,9 +142,12 @@ class StagePool:
 
     def pause(self, link: Link) -> None:
         """The worker was full, though by our count it had room: other frontends use it, too."""
-        loop = asyncio.get_running_loop()
-        link.refused_until_s = loop.time() + REFUSED_PAUSE_S
-        loop.call_at(link.refused_until_s, self.pump)
+        link.is_paused = True
+        asyncio.get_running_loop().call_later(REFUSED_PAUSE_S, self._resume, link)
+
+    def _resume(self, link: Link) -> None:
+        link.is_paused = False
+        self.pump()
 
     def _assign(self, ticket: Ticket, link: Link) -> None:
         ticket.is_waiting = False

@@ -6,6 +6,7 @@ of its terminal states exactly once, and from then on nothing of it runs or is h
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -80,9 +81,8 @@ class Session:
         self._arrived = asyncio.Event()
         self._error: OmniError | None = None
         self._timeout_s = request.timeout_s if request.timeout_s is not None else context.request_timeout_s
-        loop = asyncio.get_running_loop()
-        self._deadline_s = loop.time() + self._timeout_s
-        self._timer = loop.call_at(self._deadline_s, self.expire)
+        self._deadline_s = time.monotonic() + self._timeout_s
+        self._timer = asyncio.get_running_loop().call_later(self._timeout_s, self.expire)
         self._span = context.tracing.start("request", request.traceparent, {REQUEST_ID: request.request_id})
 
     @property
@@ -91,7 +91,7 @@ class Session:
 
     @property
     def remaining_s(self) -> float:
-        return self._deadline_s - asyncio.get_running_loop().time()
+        return self._deadline_s - time.monotonic()
 
     def start(self) -> None:
         self._feed(self._board.fed())
