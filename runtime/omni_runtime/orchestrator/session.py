@@ -78,11 +78,13 @@ class Session:
         self._holders: set[Link] = set()
         """Those of them that have announced a payload which lies with them."""
         self._events: deque[SessionEvent | Announced] = deque()
-        self._arrived = asyncio.Event()
+        self._reader: asyncio.Future[None] | None = None
+        """Who waits for the next event."""
         self._error: OmniError | None = None
         self._timeout_s = request.timeout_s if request.timeout_s is not None else context.request_timeout_s
         self._deadline_s = time.monotonic() + self._timeout_s
-        self._timer = asyncio.get_running_loop().call_later(self._timeout_s, self.expire)
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(self._timeout_s, self.expire)
         self._span = context.tracing.start("request", request.traceparent, {REQUEST_ID: request.request_id})
 
     @property
@@ -128,8 +130,8 @@ class Session:
             elif self.is_over:
                 raise StopAsyncIteration
             else:
-                self._arrived.clear()
-                await self._arrived.wait()
+                self._reader = self._loop.create_future()
+                await self._reader
 
     async def _read(self, announced: Announced) -> Answer | None:
         """The output, or None if the attempt that made it is no longer the one that counts."""
@@ -353,7 +355,7 @@ class Session:
         for link in self._links:
             link.discard(self.request.request_id)
         self._links.clear()
-        self._arrived.set()
+        self._wake()
         self._log_end()
         self._context.ended(self)
 
@@ -384,6 +386,10 @@ class Session:
     def _move(self, event: SessionEventKind) -> None:
         self.state = next_session_state(self.state, event)
 
+    def _wake(self) -> None:
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
     def _emit(self, event: SessionEvent | Announced) -> None:
         self._events.append(event)
-        self._arrived.set()
+        self._wake()

@@ -55,7 +55,7 @@ class Job:
         self._outbox = outbox
         self._admission = admission
         self._ended = ended
-        self._task: asyncio.Task[None] | None = None
+        self._is_running = False
         self._stopped_by: OmniError | None = None
         self._stopped_at_s = 0.0
         self._is_discarded = False
@@ -71,9 +71,8 @@ class Job:
         self._transfers = Transfers(self._stage, self.request_id, self._begun_s + start.remaining_ms / 1000, self._span)
         if not start.remaining_ms:
             self._expire()
-        task = tasks.create_task(self._run(start))
-        # A task that is cancelled before its first turn never runs a line of its body.
-        task.add_done_callback(self._done)
+        self._task = tasks.create_task(self._run(start))
+        self._task.add_done_callback(self._done)
 
     def cancel(self) -> None:
         """Aborts within one step; no-op if the attempt has ended or is being aborted already."""
@@ -104,7 +103,8 @@ class Job:
     def _stop(self, reason: OmniError) -> None:
         if self._stopped_by is None:
             self._stopped_by, self._stopped_at_s = reason, time.monotonic()
-            if self._task is not None:
+            # A task that is cancelled before its first turn never runs a line of its body.
+            if self._is_running:
                 self._task.cancel()
 
     def _done(self, _: asyncio.Task[None]) -> None:
@@ -114,10 +114,10 @@ class Job:
         self._span.end(ErrorCode.CANCELLED)
 
     async def _run(self, start: Start) -> None:
-        self._task = asyncio.current_task()
+        self._is_running = True
         bind_log_fields(request_id=self.request_id)
         outcome = await self._outcome(start)
-        self._task = None
+        self._is_running = False
         self.has_failed = isinstance(outcome, OmniError)
         if self._is_discarded or self.has_failed:
             await self._transfers.release(and_streams=self._is_discarded or self._stopped_by is not None)
