@@ -1,6 +1,8 @@
 """One suite, every backend: the test process consumes, another process produces."""
 
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -10,21 +12,38 @@ import pytest
 from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.connectors.protocol import MemoryPlace
 from omni_runtime.connectors.store import PayloadStore
-from tests.connectors.backends import BACKENDS, Backend
+from omni_runtime.local.serve import free_port
+from tests.connectors.backends import BACKENDS, MASTER, Backend
 from tests.connectors.peer import LIMIT_BYTES, LOCALITY, Peer
 
 
 @pytest.fixture(params=BACKENDS, ids=str)
 def backend(request: pytest.FixtureRequest) -> Backend:
     assert isinstance(request.param, Backend)
-    return request.param
+    return prepare(request.param, request)
 
 
 @pytest.fixture(params=[backend for backend in BACKENDS if not backend.is_inline], ids=str)
 def large_backend(request: pytest.FixtureRequest) -> Backend:
     """Those that carry more than a control message does, and streams."""
     assert isinstance(request.param, Backend)
-    return request.param
+    return prepare(request.param, request)
+
+
+def prepare(backend: Backend, request: pytest.FixtureRequest) -> Backend:
+    if backend.needs_a_master:
+        request.getfixturevalue("mooncake_master")
+    return backend
+
+
+@pytest.fixture(scope="session")
+def mooncake_master() -> Iterator[None]:
+    host, _, port = MASTER.rpartition(":")
+    where = ("--host", host, "--port", port, "--admin-port", str(free_port(host, 0)))
+    process = subprocess.Popen([sys.executable, "-m", "omni_runtime.connectors.mooncake.master", *where])
+    yield
+    process.terminate()
+    process.wait(timeout=20)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from omni_runtime.connectors.protocol import MemoryPlace
 from omni_runtime.connectors.store import PayloadStore
 from tests.connectors import payloads
 from tests.connectors.backends import BACKENDS, Backend
+from tests.connectors.conftest import prepare
 from tests.connectors.peer import LIMIT_BYTES, PATIENCE_S, Peer, Refused
 
 pytestmark = pytest.mark.connectors
@@ -35,10 +36,14 @@ async def test_a_large_payload_arrives_unchanged(large_peer: Peer, consumer: Con
 
 
 @pytest.mark.parametrize("of", [backend for backend in BACKENDS if backend.carries_a_gibibyte], ids=str)
-async def test_a_gibibyte_arrives_unchanged(of: Backend, memory: MemoryPlace, tmp_path: Path):
+async def test_a_gibibyte_arrives_unchanged(
+    of: Backend, request: pytest.FixtureRequest, memory: MemoryPlace, tmp_path: Path
+):
     """By the connectors that carry it: `auto` hands it to one of them, `inline` refuses it by name."""
-    consumer = ConnectorSet("", "consumer", PayloadStore(LIMIT_BYTES), of.specs(), memory=memory)
-    async with Peer(of, memory, tmp_path, settings={"size": "1100Mi"} if of.settings else {}) as peer:
+    prepare(of, request)
+    consumer = ConnectorSet("", "consumer", PayloadStore(LIMIT_BYTES), of.specs(**of.sized(1_200)), memory=memory)
+    await consumer.open()
+    async with Peer(of, memory, tmp_path, settings=of.sized(1_200)) as peer:
         received = await consumer.get(await peer.put("raw", 1024 * MIB), PATIENCE_S)
         assert received == payloads.raw(1024 * MIB)
         del received

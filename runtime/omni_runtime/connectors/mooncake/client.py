@@ -7,9 +7,10 @@ from omni_contract.api.v1alpha1.mooncake import MooncakeStoreConnector
 from omni_runtime.connectors.mooncake.library import load
 
 NO_SUCH_OBJECT = -704
+WRONG_SIZE = -600
 CODES = {
     -200: "no space",
-    -600: "invalid parameters",
+    WRONG_SIZE: "invalid parameters",
     NO_SUCH_OBJECT: "no such object",
     -706: "the object is in use",
     -800: "the transfer failed",
@@ -43,7 +44,9 @@ class StoreClient(Protocol):
 
     def put(self, key: str, address: int, size_bytes: int) -> None: ...
 
-    def get(self, key: str, address: int, size_bytes: int) -> None: ...
+    def get(self, key: str, address: int, size_bytes: int) -> None:
+        """WRONG_SIZE if the object has another size."""
+        ...
 
     def exists(self, key: str) -> bool: ...
 
@@ -84,7 +87,8 @@ class MooncakeStoreClient:
         _checked(self._store.put_from(key, address, size_bytes, self._placement))
 
     def get(self, key: str, address: int, size_bytes: int) -> None:
-        _checked(self._store.get_into(key, address, size_bytes))
+        if _checked(self._store.get_into(key, address, size_bytes)) != size_bytes:
+            raise StoreError(WRONG_SIZE)
 
     def exists(self, key: str) -> bool:
         return _checked(self._store.is_exist(key)) == 1

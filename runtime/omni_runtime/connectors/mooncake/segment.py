@@ -9,6 +9,12 @@ from omni_runtime.connectors.removals import RemovalError, Removals
 from omni_runtime.connectors.threads import Threads
 
 
+def taken_bytes(size_bytes: int) -> int:
+    """What the store's allocator takes for an object: it knows eight sizes between a power of two and the next."""
+    step = 1 << max(size_bytes.bit_length() - 4, 0)
+    return -(-size_bytes // step) * step
+
+
 class Segment:
     """Lives on one event loop."""
 
@@ -25,6 +31,7 @@ class Segment:
 
     async def reserve(self, key: str, size_bytes: int, wait_s: float) -> None:
         """Raises StoreFullError if there is no room within the time; `remove` gives the room back."""
+        size_bytes = taken_bytes(size_bytes)
         # When the time is up, taking says what is missing.
         with suppress(TimeoutError):
             async with asyncio.timeout(wait_s):

@@ -15,6 +15,7 @@ from omni_runtime.connectors.budget import PayloadGoneError, StoreFullError
 from omni_runtime.connectors.counters import ConnectorHealth
 from omni_runtime.connectors.mooncake.client import (
     NO_SUCH_OBJECT,
+    WRONG_SIZE,
     Membership,
     MooncakeStoreClient,
     StoreClient,
@@ -22,7 +23,7 @@ from omni_runtime.connectors.mooncake.client import (
 )
 from omni_runtime.connectors.mooncake.library import reachable_host
 from omni_runtime.connectors.mooncake.pool import Block
-from omni_runtime.connectors.mooncake.pooled import PooledConnector, ReadFailedError
+from omni_runtime.connectors.mooncake.pooled import PooledConnector, ReadFailedError, transfer_error
 from omni_runtime.connectors.mooncake.segment import Segment
 from omni_runtime.connectors.protocol import ConnectorContext, ConnectorError, Production
 from omni_runtime.connectors.threads import Threads
@@ -136,6 +137,8 @@ class MooncakeStore(PooledConnector):
             block.free()
             if error.code == NO_SUCH_OBJECT:
                 raise PayloadGoneError from error
+            if error.code == WRONG_SIZE:
+                raise transfer_error(handle, f"the store's object has not {handle.size_bytes:,} bytes") from error
             raise ReadFailedError from error
 
     def _read_now(self, key: str, block: Block) -> None:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from omni_contract.api.v1alpha1.mooncake import MooncakeStoreConnector, MooncakeTransferEngineConnector
-from omni_runtime.connectors.mooncake.client import NO_SUCH_OBJECT, Membership, StoreError
+from omni_runtime.connectors.mooncake.client import NO_SUCH_OBJECT, WRONG_SIZE, Membership, StoreError
 from omni_runtime.connectors.mooncake.engine import NO_BATCH, Progress
 
 
@@ -79,6 +79,8 @@ class FakeStoreClient:
         self._store.enter()
         if key not in self._store.objects:
             raise StoreError(NO_SUCH_OBJECT)
+        if len(self._store.objects[key]) != size_bytes:
+            raise StoreError(WRONG_SIZE)
         ctypes.memmove(address, self._store.objects[key], size_bytes)
         self._store.after_get()
 

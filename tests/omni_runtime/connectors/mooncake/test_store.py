@@ -6,6 +6,7 @@ import pytest
 
 from omni_contract.api.v1alpha1.mooncake import MooncakeStoreConnector
 from omni_contract.wire.errors import TransferError
+from omni_runtime.connectors.mooncake.segment import taken_bytes
 from omni_runtime.connectors.mooncake.store import MooncakeStore
 from omni_runtime.connectors.protocol import ConnectorError
 from tests.omni_runtime.connectors.mooncake.fakes import FakeStore
@@ -111,6 +112,22 @@ async def test_a_full_segment_names_the_setting(world: World):
     await put(world, {"data": bytes(15 * MIB)})
     with pytest.raises(TransferError, match=r"16,777,216 bytes are in use; raise segmentSize or waitSeconds"):
         await put(world, {"data": bytes(15 * MIB)})
+
+
+async def test_a_handle_with_a_wrong_size_is_refused(world: World):
+    handle = await put(world)
+    handle.size_bytes -= 1
+    with pytest.raises(TransferError, match=r"the store's object has not .* bytes"):
+        await world.connector.get(handle, LONG_S)
+    assert world.connector.used_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "taken"),
+    [(0, 0), (1, 1), (15, 15), (17, 18), (1024 * MIB, 1024 * MIB), (1024 * MIB + 1, 1152 * MIB)],
+)
+def test_an_object_takes_what_the_stores_allocator_gives_it(size_bytes: int, taken: int):
+    assert taken_bytes(size_bytes) == taken
 
 
 async def test_without_a_master_the_process_says_so_after_a_while():
