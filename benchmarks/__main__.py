@@ -1,9 +1,9 @@
-"""Runs every benchmark, one after the other, in about 25 minutes: `python -m benchmarks`."""
+"""Runs every benchmark, one after the other, in about 30 minutes: `python -m benchmarks`."""
 
 import subprocess
 import sys
 
-BENCHMARKS = ("hop", "endpoint", "cancel", "replicas", "overload", "shm", "image", "reconcile")
+BENCHMARKS = ("hop", "endpoint", "cancel", "replicas", "overload", "shm", "image", "mooncake", "reconcile")
 
 
 def main() -> int:
