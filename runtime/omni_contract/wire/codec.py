@@ -75,7 +75,8 @@ def encode(payload: Payload, checksum: bool = False, limits: CodecLimits = LIMIT
     text = ENCODER.encode(head).encode("ascii")
     if len(text) > limits.max_header_bytes:
         raise CodecError(f"the header takes {len(text):,} bytes, above the limit of {limits.max_header_bytes:,}")
-    return _assemble(PRELUDE.pack(MAGIC, FORMAT, len(text)) + text, writer.buffers)
+    data = PRELUDE.pack(MAGIC, FORMAT, len(text)) + text
+    return _assemble(data, writer.buffers) if writer.buffers else EncodedPayload((memoryview(data),), len(data))
 
 
 def decode(
@@ -130,9 +131,6 @@ def _assemble(head: bytes, buffers: Sequence[memoryview]) -> EncodedPayload:
         parts += [memoryview(pending), buffer]
         position += len(pending) + buffer.nbytes
         pending = b""
-    if pending:
-        parts.append(memoryview(pending))
-        position += len(pending)
     return EncodedPayload(tuple(part for part in parts if part.nbytes), position)
 
 

@@ -13,7 +13,7 @@ import hashlib
 import os
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 
 from omni_contract.api.v1alpha1.engines import FakeEngine as FakeSettings
@@ -154,13 +154,13 @@ class FakeEngine:
     async def _recorded_step(self, request: StageRequest, step: int) -> None:
         self._in_step += 1
         try:
-            with self._recorded(f"{request.request_id} step {step + 1}"):
+            if self._recording is None:
                 await self._step()
+            else:
+                with self._recording.step(f"{request.request_id} step {step + 1}"):
+                    await self._step()
         finally:
             self._in_step -= 1
-
-    def _recorded(self, step: str) -> AbstractContextManager[None]:
-        return nullcontext() if self._recording is None else self._recording.step(step)
 
     async def _step(self) -> None:
         self._last_turn = time.monotonic()
