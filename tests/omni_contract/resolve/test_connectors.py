@@ -59,6 +59,7 @@ def test_a_stage_file_without_connectors_is_what_it_was_before_there_were_any() 
     assert "connectors" not in json.loads(file.model_dump_json(by_alias=True))
 
 
+@pytest.mark.case("runtime:K2")
 @pytest.mark.parametrize(
     ("changes", "path", "name"),
     [
