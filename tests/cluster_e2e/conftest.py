@@ -83,8 +83,6 @@ def cluster(kind_cluster: KindCluster, helm: Path) -> Cluster:
 
 @pytest.fixture(scope="session")
 def painter(cluster: Cluster) -> Iterator[str]:
-    """The example, Ready. Its requests wait for a killed pod as long as that takes on a busy machine."""
-    model = models.example()
-    model["spec"]["frontend"] = {"limits": {"queueTimeoutSeconds": models.READY_TIMEOUT_S}}
-    with cluster.serving(model) as name:
+    """The example, Ready."""
+    with cluster.serving(models.example()) as name:
         yield name

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from omni_contract.wire import names
 from tests.cluster_e2e.conftest import Cluster
 from tests.cluster_e2e.fake_painter import fake_painter
 from tests.cluster_e2e.faults import kill_container
@@ -20,6 +21,8 @@ ROUND = 24
 AT_ONCE = 6
 POD_PORT = 8000
 SETTLE_S = 30
+SLOW_S = 30
+"""Of a request at the slow denoiser; half of it is the time in which a test must see what it looks for."""
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +33,17 @@ def chain(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def urls(cluster: Cluster, chain: str) -> Iterator[list[str]]:
+    with forwarded(cluster, chain) as urls:
+        yield urls
+
+
+@contextmanager
+def forwarded(cluster: Cluster, model: str) -> Iterator[list[str]]:
     """One URL for each frontend pod."""
     with ExitStack() as forwards:
         yield [
             forwards.enter_context(port_forward(cluster.kind, cluster.namespace, f"pod/{name_of(pod)}", POD_PORT))
-            for pod in cluster.pods(chain, "frontend")
+            for pod in cluster.pods(model, "frontend")
         ]
 
 
@@ -89,15 +98,30 @@ async def test_pod_that_is_told_to_leave_under_load_costs_no_request(
     assert await wrong_while(urls, delete) == []
 
 
-async def test_killed_frontend_frees_its_work_and_touches_no_other(
-    cluster: Cluster, chain: str, urls: list[str]
-) -> None:
-    doomed = [asyncio.create_task(raw_request(urls[0], seed, 30)) for seed in range(3)]
-    spared = asyncio.create_task(wrong_pictures(urls[1:], range(ROUND), at_once=AT_ONCE))
+async def test_killed_frontend_frees_its_work_and_touches_no_other(cluster: Cluster) -> None:
+    def running() -> float:
+        (pod,) = cluster.pods(model, "denoiser")
+        return held(cluster, pod).get(names.WORKER_RUNNING, 0)
 
-    await asyncio.to_thread(kill_container, cluster.kind, cluster.pods(chain, "frontend")[0])
+    async def runs(count: int) -> None:
+        await asyncio.to_thread(eventually, f"{count} requests run", lambda: running() == count, SLOW_S / 2)
 
-    assert await spared == []
-    await asyncio.gather(*doomed, return_exceptions=True)
-    await settles(cluster, chain)
-    await asyncio.to_thread(cluster.wait_ready, chain)
+    with cluster.serving(slow_painter()) as model, forwarded(cluster, model) as (doomed_url, spared_url):
+        doomed = [asyncio.create_task(raw_request(doomed_url, seed, 2 * SLOW_S)) for seed in range(3)]
+        await runs(3)
+        spared = asyncio.create_task(wrong_pictures([spared_url], range(2)))
+        await runs(5)
+        await asyncio.to_thread(kill_container, cluster.kind, cluster.pods(model, "frontend")[0])
+        await runs(2)
+        assert await spared == []
+        assert all(isinstance(one, Exception) for one in await asyncio.gather(*doomed, return_exceptions=True))
+        await settles(cluster, model)
+
+
+def slow_painter() -> Manifest:
+    """One replica of each stage under two frontends; the denoiser takes long enough to look at."""
+    model = fake_painter("slow", replicas=1)
+    denoiser = model["spec"]["stages"][STAGES.index("denoiser")]
+    denoiser["fake"] = {"behavior": "delay", "delaySeconds": 0.25, "steps": 4 * SLOW_S}
+    model["spec"]["frontend"]["replicas"] = 2
+    return model

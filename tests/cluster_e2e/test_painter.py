@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from openai import OpenAI
+from openai import BadRequestError, OpenAI
 from PIL import Image
 
 from tests.cluster.kind.volumes import namespace_object
@@ -112,13 +112,21 @@ def test_commands_of_the_notes_make_a_picture(cluster: Cluster, painter: str, tm
     assert array((tmp_path / "cube.png").read_bytes()).shape == (64, 64, 3)
 
 
-def test_request_id_is_in_the_log_of_every_stage(cluster: Cluster, painter: str, client: OpenAI) -> None:
-    answer = client.images.with_raw_response.generate(
-        model=painter, prompt=PROMPT, size="64x64", extra_headers={"x-request-id": "trace-me-7"}
-    )
+def test_request_id_is_in_the_log_of_the_frontend_and_of_the_stage_that_refuses(
+    cluster: Cluster, painter: str, client: OpenAI
+) -> None:
+    with pytest.raises(BadRequestError) as refused:
+        client.images.generate(
+            model=painter,
+            prompt=PROMPT,
+            size="64x64",
+            extra_body={"steps": 1},
+            extra_headers={"x-request-id": "trace-me-7"},
+        )
 
-    assert answer.headers["x-request-id"] == "trace-me-7"
-    for component in (*STAGES, "frontend"):
+    assert refused.value.param == "steps"
+    assert refused.value.response.headers["x-request-id"] == "trace-me-7"
+    for component in ("denoiser", "frontend"):
         (pod,) = cluster.pods(painter, component)
         assert "trace-me-7" in cluster.kubectl("logs", pod["metadata"]["name"])
 
