@@ -6,6 +6,9 @@ from collections.abc import AsyncIterator
 
 from omni_contract.wire.stage_pb2 import FrontendBatch, FrontendMessage
 
+MESSAGE_BYTES = 512
+"""About what names and a handle take in a message, on top of what the caller says."""
+
 
 class Outbox:
     """A queue of one link's messages, which are filled in where they are: in the batch that leaves.
@@ -32,7 +35,7 @@ class Outbox:
         if self._batch_bytes >= self._most_bytes:
             self._full.append(self._batch)
             self._begin_batch()
-        self._batch_bytes += added_bytes
+        self._batch_bytes += MESSAGE_BYTES + added_bytes
         self._waiting += 1
         self._filled.set()
         return self._batch.messages.add(request_id=request_id, attempt=attempt)

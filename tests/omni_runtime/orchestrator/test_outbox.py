@@ -8,7 +8,7 @@ def put(outbox: Outbox, number: int, size_bytes: int = 0) -> None:
 
 
 async def test_the_first_batch_says_who_we_are_and_the_next_holds_all_that_waits() -> None:
-    outbox = Outbox("frontend-1", 10, 1000)
+    outbox = Outbox("frontend-1", 10, 1 << 20)
     for number in range(3):
         put(outbox, number)
     batches = outbox.batches()
@@ -17,7 +17,7 @@ async def test_the_first_batch_says_who_we_are_and_the_next_holds_all_that_waits
 
 
 async def test_a_batch_ends_once_it_is_large_enough_and_the_rest_follows_in_order() -> None:
-    outbox = Outbox("f", 10, 1000)
+    outbox = Outbox("f", 10, 2000)
     for number in range(5):
         put(outbox, number, size_bytes=600)
     sizes = [[one.request_id for one in outbox.take().messages] for _ in range(3)]
