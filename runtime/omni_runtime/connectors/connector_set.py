@@ -10,6 +10,7 @@ from omni_contract.resolve.connectors import PICKED_BY_AUTO
 from omni_contract.wire.errors import TransferError
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
+from omni_runtime.connectors.counters import ConnectorHealth, Watched
 from omni_runtime.connectors.protocol import (
     ArenaCensus,
     ArenaOwner,
@@ -62,6 +63,10 @@ class ConnectorSet:
         """The arenas of shared memory that this process owns, by connector."""
         owners = {name: one for name, one in self._connectors.items() if isinstance(one, ArenaOwner)}
         return {name: census for name, owner in owners.items() if (census := owner.arena_census()) is not None}
+
+    def health(self) -> dict[str, ConnectorHealth]:
+        """Of the connectors that tell it."""
+        return {name: one.health() for name, one in self._connectors.items() if isinstance(one, Watched)}
 
     async def open(self) -> None:
         for connector in self._connectors.values():

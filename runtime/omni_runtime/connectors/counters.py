@@ -1,6 +1,7 @@
 """What a connector has done since its start, and whether it works now."""
 
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 
 @dataclass
@@ -27,3 +28,10 @@ class ConnectorHealth:
     @property
     def is_healthy(self) -> bool:
         return not self.reason
+
+
+@runtime_checkable
+class Watched(Protocol):
+    """A connector that tells how it is."""
+
+    def health(self) -> ConnectorHealth: ...

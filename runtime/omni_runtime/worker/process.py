@@ -25,6 +25,7 @@ from omni_runtime.transport.plain import PLAIN
 from omni_runtime.transport.protocol import Transport, TransportError
 from omni_runtime.transport.tls import TlsTransport
 from omni_runtime.worker.admin import serving_admin
+from omni_runtime.worker.connector_metrics import ConnectorMetrics
 from omni_runtime.worker.control import Control
 from omni_runtime.worker.control_service import ControlService
 from omni_runtime.worker.errors import (
@@ -109,6 +110,7 @@ async def _open(connectors: ConnectorSet, stage: Stage) -> None:
     except (ConnectorError, MissingExtraError) as error:
         raise MisconfiguredError(f'stage "{stage.file.stage}" cannot start: {error}') from error
     stage.metrics.expose_arenas(connectors.arenas)
+    ConnectorMetrics(connectors.health, stage.metrics.registry)
 
 
 def _tracing(settings: WorkerSettings, file: StageFile) -> Tracing:
