@@ -276,7 +276,8 @@ AGAINST_THE_SCHEMA = (
         "a key in the wrong place",
         {"spec.accelerator": {"pool": "cpu"}},
         "spec.accelerator",
-        'unknown key "accelerator"; the keys here are: model, family, stages, edges, connectors, frontend, network, suspend',
+        'unknown key "accelerator"; the keys here are: model, family, stages, edges, connectors, frontend, network, '
+        "suspend",
         server='unknown field "spec.accelerator"',
     ),
     _bad(
