@@ -2,8 +2,8 @@
 
 Three fake stages, the middle one with eight slots and steps that sleep, so that its capacity is known. Requests arrive
 by a Poisson process at a multiple of it; goodput counts those answered within their deadline, per second. The queue is
-bounded, so what cannot be served is refused at once. `overload.goodput_at_3x` is the goodput at three times the capacity
-over the best goodput at any load.
+bounded, so what cannot be served is refused at once. `overload.goodput_at_3x` is the goodput at three times the
+capacity over the best goodput at any load.
 """
 
 import argparse
