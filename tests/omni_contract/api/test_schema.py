@@ -79,6 +79,7 @@ def test_lists_of_objects_are_maps_by_their_names() -> None:
         ".spec.stages": ["name"],
         ".spec.edges": ["from", "to"],
         ".spec.connectors": ["name"],
+        ".spec.network.tls.stages": ["name"],
         ".status.conditions": ["type"],
         ".status.stages": ["name"],
     }
