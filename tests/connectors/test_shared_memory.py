@@ -41,9 +41,9 @@ async def consumer_in(memory: MemoryPlace) -> AsyncIterator[ConnectorSet]:
     await connectors.close()
 
 
-def mappings(folder: Path) -> list[str]:
-    """The lines of this process's memory map that are arenas."""
-    return [line for line in Path("/proc/self/maps").read_text().splitlines() if str(folder) in line]
+def mappings(folder: Path, process: int | str = "self") -> list[str]:
+    """The lines of a process's memory map that are arenas."""
+    return [line for line in Path(f"/proc/{process}/maps").read_text().splitlines() if str(folder) in line]
 
 
 async def test_an_arena_is_mapped_once_and_read_only_however_many_payloads_come_through(
@@ -197,6 +197,17 @@ async def test_auto_does_not_wait_for_shared_memory_but_takes_grpc(
             assert await reader.get(handles[seed], PATIENCE_S) == payloads.raw(size_bytes, seed)
 
 
+async def test_an_owner_that_drops_its_own_payload_does_not_map_its_arena_a_second_time(
+    memory: MemoryPlace, tmp_path: Path
+) -> None:
+    async with Peer(AUTO, memory, tmp_path, settings=SMALL) as peer:
+        handle = await peer.put("raw", MIB)
+        assert handle.connector == "auto"
+        await peer.release(handle)
+        await peer.wait_free()
+        assert len(mappings(memory.folder, peer.process.pid)) == 1
+
+
 async def test_a_consumer_elsewhere_fetches_what_auto_put_into_shared_memory(
     memory: MemoryPlace, tmp_path: Path
 ) -> None:
@@ -235,7 +246,7 @@ async def test_a_checksum_finds_damage(memory: MemoryPlace, reader: ConnectorSet
 async def test_a_handle_without_a_place_is_refused(memory: MemoryPlace, reader: ConnectorSet, tmp_path: Path) -> None:
     async with Peer(SHM, memory, tmp_path, settings=SMALL) as peer:
         handle = await peer.put("raw", MIB)
-        for locator in (b"", b"{}", b'{"locality": "this-host", "arena": 5, "offset": -1}'):
+        for locator in (b"", b"{}", b"../passwd 0 this-host", handle.locator.replace(b" ", b" -", 1)):
             handle.locator = locator
             with pytest.raises(TransferError, match="names no place in shared memory"):
                 await reader.get(handle, PATIENCE_S)

@@ -67,7 +67,8 @@ class AutoConnector:
         return self._grpc.chunks(handle, remaining_s)
 
     async def release(self, handle: Handle) -> None:
-        await self._of(handle).release(handle)
+        is_own = handle.boot_id == self._context.boot_id
+        await (self._grpc if is_own else self._of(handle)).release(handle)
 
     def _of(self, handle: Handle) -> Connector:
         if handle.connector == "inline":

@@ -75,6 +75,8 @@ class Arena:
 
     async def reserve(self, size_bytes: int, wait_s: float) -> Block:
         """A block, first come, first served; raises ArenaFullError if there is no room within the time."""
+        if (block := self.try_reserve(size_bytes)) is not None:
+            return block
         try:
             async with asyncio.timeout(wait_s), self._line:
                 while (block := self._reserve(size_bytes)) is None:

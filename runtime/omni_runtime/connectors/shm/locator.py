@@ -1,28 +1,29 @@
 """Where in shared memory a handle's payload lies."""
 
-from typing import Annotated
+import re
+from dataclasses import dataclass
 
-from pydantic import Field, ValidationError
-
-from omni_contract.accelerators import ConfigModel
 from omni_contract.wire.errors import TransferError
 from omni_contract.wire.stage_pb2 import Handle
 
+FORM = re.compile(rb"(omni-arena-[0-9a-f]{32}) ([0-9]{1,18}) (.*)", re.DOTALL)
 
-class Locator(ConfigModel):
-    """`locality` names those who share the memory; `arena` is a file in a folder that they all know."""
 
-    locality: str
+@dataclass(frozen=True)
+class Locator:
+    """`arena` is a file in a folder that those know who share the memory; `locality` is what they are called."""
+
     arena: str
-    offset: Annotated[int, Field(ge=0)]
+    offset: int
+    locality: str
 
     def to_bytes(self) -> bytes:
-        return self.model_dump_json().encode()
+        return f"{self.arena} {self.offset} {self.locality}".encode()
 
 
 def locator_of(handle: Handle) -> Locator:
     """Raises TransferError if the handle, which comes from the network, has none."""
-    try:
-        return Locator.model_validate_json(handle.locator)
-    except ValidationError as error:
-        raise TransferError(handle.edge, handle.request_id, "the handle names no place in shared memory") from error
+    found = FORM.fullmatch(handle.locator)
+    if found is None:
+        raise TransferError(handle.edge, handle.request_id, "the handle names no place in shared memory")
+    return Locator(found[1].decode(), int(found[2]), found[3].decode(errors="replace"))
