@@ -3,11 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from omni_runtime.connectors.threads import Threads
 
 logger = logging.getLogger(__name__)
+
+CLOSE_S = 5.0
 
 
 class RemovalError(Exception):
@@ -32,9 +35,11 @@ class Removals:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
-        """Waits for the removals that are under way."""
+        """Waits for the removals that are under way, but not for a store that does not answer."""
         if self._task is not None:
-            await self._task
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_S):
+                    await self._task
 
     async def _run(self) -> None:
         try:
@@ -47,12 +52,11 @@ class Removals:
             self._task = None
 
     def _remove_now(self, keys: Sequence[str]) -> str:
-        """Runs on a thread."""
-        trouble = ""
-        for key in keys:
+        """Runs on a thread. After a failure the rest is left to the store: each further call might take as long."""
+        for number, key in enumerate(keys):
             try:
                 self._remove(key)
             except RemovalError as error:
-                trouble = f"payloads cannot be removed: {error}"
-                logger.warning("%s", trouble)
-        return trouble
+                logger.warning("%d payloads could not be removed: %s", len(keys) - number, error)
+                return f"payloads cannot be removed: {error}"
+        return ""
