@@ -18,7 +18,8 @@ sys.modules.update({modules!r})
 try:
     library.load("engine", Settings(first_port=20_000))
     library.load("engine", Settings(first_port=20_000))
-    print(os.environ["MC_MIN_RPC_PORT"], os.environ["MC_MAX_RPC_PORT"], os.environ["MC_TCP_ENABLE_CONNECTION_POOL"])
+    names = "MIN_RPC_PORT", "MAX_RPC_PORT", "TCP_ENABLE_CONNECTION_POOL", "TE_METADATA_REFRESH_INTERVAL_SECONDS"
+    print(*(os.environ["MC_" + name] for name in names))
     library.load("engine", Settings(first_port=21_000))
 except ConnectorError as error:
     print(error)
@@ -33,9 +34,9 @@ def loaded(modules: dict[str, None] | None = None) -> list[str]:
 
 
 @pytest.mark.case("runtime:X2", "runtime:K7")
-def test_the_library_has_a_connection_pool_and_the_stages_ports():
+def test_the_library_has_a_connection_pool_the_stages_ports_and_looks_for_restarted_peers():
     assert loaded() == [
-        "20000 20127 1",
+        "20000 20127 1 1",
         "the connectors over Mooncake of one stage share their ports; give all the same firstPort",
     ]
 
