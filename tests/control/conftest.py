@@ -46,6 +46,7 @@ def make_operator(installation: Installation, shared_operator: Operator, tmp_pat
     """Operators of the test's own, not started yet; whatever still runs at its end is ended."""
     shared_operator.stop()
     with ExitStack() as operators:
+        operators.callback(installation.free_lease)
 
         def make(identity: str = "operator-0", **changes: Any) -> Operator:
             operator = installation.operator(tmp_path / "operators", identity, **{"lease": PATIENT_LEASE, **changes})
