@@ -108,7 +108,7 @@ cases: install ## What of the inventories and of the reported faults is covered 
 
 # ---- test ----
 
-LEVELS := unit models api connectors local chaos control cluster
+LEVELS := unit schedules models api connectors local chaos control cluster
 
 .PHONY: test
 test: ## Every level from nothing, one line each with its time

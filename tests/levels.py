@@ -19,7 +19,7 @@ TEST_LIMIT_S = {"models": 300, "local": 300, "chaos": 300, "control": 600, "clus
 OTHER_TEST_LIMIT_S = 180
 REPEATED = {"local", "chaos", "control", "cluster"}
 MOST_REPEATED = 3
-MARKED = ("models", "api", "connectors", "local", "chaos", "control", "cluster")
+MARKED = ("schedules", "models", "api", "connectors", "local", "chaos", "control", "cluster")
 COUNT = re.compile(r"(\d+) (passed|failed|error|errors|skipped|deselected)")
 
 
@@ -59,7 +59,7 @@ def known_levels() -> dict[str, Level]:
     marked = {marker: pytest_level(marker, marker) for marker in MARKED}
     levels = [Level("check", ("make", "format", "lint", "types", "generated", "cases"), counts_tests=False)]
     levels.append(pytest_level("unit", unmarked))
-    levels += [marked[name] for name in ("models", "api", "connectors", "local", "chaos")]
+    levels += [marked[name] for name in ("schedules", "models", "api", "connectors", "local", "chaos")]
     levels += [cluster_step("programs"), marked["control"], cluster_step("node-image"), marked["cluster"]]
     return {level.name: level for level in levels}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-LEVELS = ("unit", "models", "api", "connectors", "local", "chaos", "control", "cluster", "gpu")
+LEVELS = ("unit", "schedules", "models", "api", "connectors", "local", "chaos", "control", "cluster", "gpu")
 
 
 @dataclass

@@ -18,6 +18,8 @@ from tests.layout.source import CHECKOUT
 from tests.support.orchestrator_world import Shape, World
 from tests.support.session_schedules import SHAPES, Step, act, check, play, read, replay_command, schedules
 
+pytestmark = pytest.mark.schedules
+
 
 @pytest.mark.case("runtime:L17", "runtime:L18", "runtime:S22", "runtime:C8")
 @pytest.mark.parametrize("name", SHAPES)
