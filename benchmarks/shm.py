@@ -1,7 +1,7 @@
 """What a payload costs from one process to another on the same host: `python -m benchmarks.shm`.
 
 The consumer reads every byte, with us and with the peers: vLLM-Omni's SharedMemoryConnector, in an environment of its
-own that is made at the first run (several GiB), and a multiprocessing queue. All take turns, transfer by transfer.
+own that is made at the first run (several GiB), and a multiprocessing queue. All take turns, some transfers each.
 `shm.64KiB.us` is put and get; the ratios compare from the put's beginning to the consumer's answer, the way that the
 handle takes between the processes included. Ours releases every payload to its owner, over gRPC, as in production.
 """
@@ -24,8 +24,9 @@ ROOT = Path(__file__).parents[1]
 PLOT = ROOT / "docs" / "images" / "shm.svg"
 COMMAND = "python -m benchmarks.shm"
 KIB, MIB = 2**10, 2**20
-REPEATS = {64 * KIB: 200, MIB: 100, 16 * MIB: 20, 256 * MIB: 7}
-WARM_UP = 5
+ROUNDS = 5
+BURSTS = {64 * KIB: 100, MIB: 20, 16 * MIB: 5, 256 * MIB: 2}
+"""Transfers in a row, by size; one more before them warms up."""
 LABELS = {64 * KIB: "64 KiB", MIB: "1 MiB", 16 * MIB: "16 MiB", 256 * MIB: "256 MiB"}
 OURS = "ours: shm"
 VLLM_OMNI = "vLLM-Omni SharedMemory"
@@ -65,13 +66,12 @@ def contender(python: str, module: str) -> Iterator[Contender]:
         process.stdin.close()
 
 
-def measured(contenders: Mapping[str, Contender], size_bytes: int, repeats: int) -> dict[str, list[Transfer]]:
+def measured(contenders: Mapping[str, Contender], size_bytes: int, burst: int) -> dict[str, list[Transfer]]:
     taken: dict[str, list[Transfer]] = {name: [] for name in contenders}
-    for number in range(WARM_UP + repeats):
+    for _ in range(ROUNDS):
         for name, one in contenders.items():
-            transfer = one.transfer(size_bytes)
-            if number >= WARM_UP:
-                taken[name].append(transfer)
+            one.transfer(size_bytes)
+            taken[name] += [one.transfer(size_bytes) for _ in range(burst)]
     return taken
 
 
@@ -121,8 +121,8 @@ def main() -> int:
     all_medians: dict[int, dict[str, Transfer]] = {}
     with ExitStack() as running:
         contenders = {name: running.enter_context(contender(*program)) for name, program in programs.items()}
-        for size_bytes, repeats in REPEATS.items():
-            taken = measured(contenders, size_bytes, repeats)
+        for size_bytes, burst in BURSTS.items():
+            taken = measured(contenders, size_bytes, burst)
             all_medians[size_bytes] = {name: median_of(transfers) for name, transfers in taken.items()}
             show(size_bytes, all_medians[size_bytes])
     if not arguments.dry_run:
