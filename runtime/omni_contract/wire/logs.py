@@ -14,6 +14,9 @@ from functools import lru_cache
 from types import MappingProxyType
 
 FIELDS = ("request_id", "stage", "edge", "replica", "frontend")
+LEVELS = ("debug", "info", "warning", "error")
+OURS = ("omni_contract", "omni_operator", "omni_runtime")
+"""Whose lines a level below info lets through; the libraries' would bury them."""
 
 _bound: ContextVar[Mapping[str, str]] = ContextVar("omni_log_fields", default=MappingProxyType({}))
 
@@ -33,12 +36,15 @@ def log_fields(**fields: str) -> Iterator[None]:
         _bound.reset(token)
 
 
-def configure_logging(as_json: bool = False, level: int = logging.INFO, **fields: str) -> None:
-    """Sends all log lines to standard error in our format; `fields` (stage, replica) are on every line."""
+def configure_logging(as_json: bool = False, level: str = "info", **fields: str) -> None:
+    """Sends log lines from one of LEVELS on to standard error; `fields` (stage, replica) are on every line."""
     _skip_unused_record_fields()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter(fields) if as_json else TextFormatter(fields))
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+    number = logging.getLevelNamesMapping()[level.upper()]
+    logging.basicConfig(level=max(number, logging.INFO), handlers=[handler], force=True)
+    for name in OURS:
+        logging.getLogger(name).setLevel(number)
 
 
 def _skip_unused_record_fields() -> None:

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 def run(arguments: argparse.Namespace) -> int:
     settings = settings_from(arguments, os.environ)
-    configure_logging(settings.log_json, frontend=settings.frontend_id)
+    configure_logging(settings.log_json, settings.log_level, frontend=settings.frontend_id)
     try:
         table = StageTable.read(settings.stage_table.read_bytes())
     except (OSError, ValidationError) as exc:

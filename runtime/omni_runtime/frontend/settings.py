@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from omni_contract.wire.logs import LEVELS
 from omni_contract.wire.names import FRONTEND_PORT, STAGE_TABLE_PATH
 from omni_runtime.tracing import settings as tracing
 from omni_runtime.tracing.settings import TracingSettings
@@ -28,6 +29,7 @@ class FrontendSettings:
     tls: Path | None = None
     """A folder with the certificate that workers ask for; None reaches them in the clear."""
     log_json: bool = False
+    log_level: str = "info"
     drain_timeout_s: float | None = None
     """None: as long as a request may take."""
     body_timeout_s: float = DEFAULT_BODY_TIMEOUT_S
@@ -54,6 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--log-json", action="store_true", help="write log lines as JSON")
     parser.add_argument(
+        "--log-level", choices=LEVELS, default="info", help="from which level on (default: %(default)s)"
+    )
+    parser.add_argument(
         "--drain-timeout",
         type=float,
         help="seconds that running requests may still take after SIGTERM (default: the model's request timeout)",
@@ -76,6 +81,7 @@ def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str])
         api_keys=arguments.api_keys,
         tls=arguments.tls,
         log_json=arguments.log_json,
+        log_level=arguments.log_level,
         drain_timeout_s=arguments.drain_timeout,
         body_timeout_s=arguments.body_timeout,
         tracing=tracing.settings_from(arguments),

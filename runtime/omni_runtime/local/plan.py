@@ -13,6 +13,7 @@ from omni_runtime.local.devices import DEVICE_KINDS, Machine
 FRONTEND = "frontend"
 LOG_JSON = "--log-json"
 """Every process logs JSON; the console shortens it for people."""
+LOG_LEVEL = "--log-level"
 FRONTEND_START_S = 120
 FRONTEND_STOP_MARGIN_S = 5
 """Beyond the longest drain of a stage: the frontend answers what it has before the stages are told to stop."""
@@ -35,6 +36,7 @@ class Place:
     """Unix seconds; what /v1/models reports."""
     api_keys: Path | None = None
     trace_dir: Path | None = None
+    log_level: str = "info"
     profile_dir: Path | None = None
 
     @property
@@ -108,7 +110,7 @@ def _stage_process(stage: ResolvedStage, replica: int, place: Place, devices: Ma
     return ProcessPlan(
         name=name,
         module="omni_runtime.worker",
-        arguments=(*files, *where, *_tracing(place), *_profiling(place), LOG_JSON),
+        arguments=(*files, *where, *_tracing(place), *_profiling(place), *_logging(place)),
         environment={**stage.device.env, **devices},
         health=address,
         start_timeout_s=stage.startup_timeout_s,
@@ -124,12 +126,16 @@ def _frontend_process(model: ResolvedModel, place: Place, table: Path) -> Proces
     return ProcessPlan(
         name=FRONTEND,
         module="omni_runtime.frontend",
-        arguments=(*files, *where, *keys, *_tracing(place), "--drain-timeout", str(drain_s), LOG_JSON),
+        arguments=(*files, *where, *keys, *_tracing(place), "--drain-timeout", str(drain_s), *_logging(place)),
         environment={},
         health=f"http://{_url_host(place.host)}:{place.port}/readyz",
         start_timeout_s=FRONTEND_START_S + max(stage.startup_timeout_s for stage in model.stages),
         stop_timeout_s=FRONTEND_STOP_MARGIN_S + STAGE_STOP_MARGIN_S + drain_s,
     )
+
+
+def _logging(place: Place) -> tuple[str, ...]:
+    return (LOG_JSON, LOG_LEVEL, place.log_level)
 
 
 def _tracing(place: Place) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ def serve(settings: ServeSettings) -> int:
             created=settings.created,
             api_keys=settings.api_keys,
             trace_dir=settings.trace_dir,
+            log_level=settings.log_level,
             profile_dir=settings.profile_dir,
         )
         plan = with_masters(model, place, lambda: free_port(LOOPBACK, 0))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omni_contract.accelerators import Vendor
+from omni_contract.wire.logs import LEVELS
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8000
@@ -29,6 +30,7 @@ class ServeSettings:
     profile_dir: Path | None = None
     allow_fake_engine: bool = False
     log_json: bool = False
+    log_level: str = "info"
     is_terminal: bool = False
     created: int = 0
 
@@ -51,6 +53,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--allow-fake-engine", action="store_true", help="accept stages without a model, for tests")
     parser.add_argument("--log-json", action="store_true", help="log lines as JSON objects")
+    parser.add_argument(
+        "--log-level", choices=LEVELS, default="info", help="from which level on (default: %(default)s)"
+    )
 
 
 def settings_from(arguments: Namespace) -> ServeSettings:
@@ -67,6 +72,7 @@ def settings_from(arguments: Namespace) -> ServeSettings:
         profile_dir=arguments.profile_dir,
         allow_fake_engine=arguments.allow_fake_engine,
         log_json=arguments.log_json,
+        log_level=arguments.log_level,
         is_terminal=sys.stderr.isatty(),
         created=int(time.time()),
     )

@@ -23,10 +23,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.die_with_parent:
         die_with_parent()
     settings = settings_from(arguments, os.environ)
-    configure_logging(settings.log_json, replica=settings.replica)
+    configure_logging(settings.log_json, settings.log_level, replica=settings.replica)
     try:
         file = _read(settings.stage_file)
-        configure_logging(settings.log_json, replica=settings.replica, stage=file.stage)
+        configure_logging(settings.log_json, settings.log_level, replica=settings.replica, stage=file.stage)
         uvloop.run(run_worker(settings, file))
     except WorkerError as error:
         logger.error("%s", error)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from omni_contract.wire.logs import LEVELS
 from omni_contract.wire.names import STAGE_FILE_PATH, STAGE_PORT
 from omni_runtime.tracing import settings as tracing
 from omni_runtime.tracing.settings import TracingSettings
@@ -45,6 +46,7 @@ class WorkerSettings:
     health_port: int | None = None
     metrics_port: int | None = None
     log_json: bool = False
+    log_level: str = "info"
     die_with_parent: bool = False
     payload_limit_bytes: int = DEFAULT_PAYLOAD_LIMIT_BYTES
     shared_memory: Path = DEFAULT_SHARED_MEMORY
@@ -75,6 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile-dir", type=Path, help="folder for traces; without it, profiles are refused")
     tracing.add_arguments(parser)
     parser.add_argument("--log-json", action="store_true", help="write log lines as JSON")
+    parser.add_argument(
+        "--log-level", choices=LEVELS, default="info", help="from which level on (default: %(default)s)"
+    )
     parser.add_argument("--die-with-parent", action="store_true", help="be killed when the parent process ends")
     parser.add_argument(
         "--payload-limit-bytes",
@@ -111,6 +116,7 @@ def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str])
         health_port=arguments.health_port,
         metrics_port=arguments.metrics_port,
         log_json=arguments.log_json,
+        log_level=arguments.log_level,
         die_with_parent=arguments.die_with_parent,
         payload_limit_bytes=arguments.payload_limit_bytes,
         shared_memory=arguments.shared_memory,

@@ -45,6 +45,8 @@ def test_each_stage_gets_a_worker_on_a_socket_in_the_private_directory() -> None
         *("--advertise", f"unix:{DIRECTORY}/denoiser-0.sock"),
         *("--replica", "denoiser"),
         "--log-json",
+        "--log-level",
+        "info",
     )
     assert plan.stages[1].health == f"unix:{DIRECTORY}/denoiser-0.sock"
 
