@@ -60,7 +60,7 @@ KIND = Recipe(
     ("sigs.k8s.io/kind",),
     kept=KeptFiles("sigs.k8s.io/kind", ("images/base/files", "pkg/apis/config/defaults")),
 )
-CONTROL = (
+SERVERS = (
     KUBECTL,
     Recipe("etcd", "etcd", ("go.etcd.io/etcd/server/v3",), output="etcd"),
     Recipe(
@@ -69,6 +69,10 @@ CONTROL = (
         _kubernetes("kube-apiserver", "kube-controller-manager", "kube-scheduler"),
         version_of=KUBERNETES,
     ),
+)
+"""What makes a control plane."""
+CONTROL = (
+    *SERVERS,
     Recipe(
         "kwok",
         "kwok",
@@ -76,6 +80,7 @@ CONTROL = (
         kept=KeptFiles("sigs.k8s.io/kwok", ("kustomize/stage",)),
     ),
 )
+"""A control plane with nodes that only seem to be there."""
 NODE = (
     Recipe(
         "kubernetes-node",
@@ -96,4 +101,5 @@ NODE = (
     Recipe("coredns", "coredns", (".",), output="coredns"),
     Recipe("pause", "pause", (".",), output="pause"),
 )
+"""What a node of kind adds to a control plane."""
 RECIPES = {recipe.name: recipe for recipe in (*CONTROL, HELM, *NODE)}

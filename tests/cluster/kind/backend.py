@@ -18,7 +18,7 @@ from tests.cluster.kind.sandbox import Sandbox
 from tests.cluster.ports import require_free
 from tests.cluster.processes import Background
 from tests.cluster.programs import Programs, ensure
-from tests.cluster.recipes import CONTROL, KIND, KUBECTL, NODE
+from tests.cluster.recipes import KIND, KUBECTL, NODE, SERVERS
 from tests.cluster.settings import Settings
 from tests.cluster.steps import Steps
 
@@ -89,7 +89,7 @@ class OwnBackend:
         require_root("making a kind cluster without Docker and a registry")
         require_debian()
         ensure_packages(self.settings, self.steps)
-        programs = ensure(self.settings, CONTROL + NODE, self.steps)
+        programs = ensure(self.settings, SERVERS + NODE, self.steps)
         if not self.sandbox.is_up():
             with self.steps.step("dockerd in namespaces of its own"):
                 self.forwarder.stop()

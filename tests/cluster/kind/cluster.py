@@ -16,7 +16,7 @@ from tests.cluster.errors import ClusterError, CommandFailed
 from tests.cluster.kind import config, volumes
 from tests.cluster.kind.backend import Backend, OwnBackend, PublishedBackend, choose
 from tests.cluster.programs import Programs, exclusive
-from tests.cluster.recipes import CONTROL, NODE
+from tests.cluster.recipes import NODE, SERVERS
 from tests.cluster.settings import Settings
 from tests.cluster.steps import Steps
 
@@ -55,7 +55,7 @@ class KindCluster:
 
     @property
     def programs(self) -> Programs:
-        return Programs(self.settings, CONTROL + NODE)
+        return Programs(self.settings, SERVERS + NODE)
 
     @property
     def environment(self) -> dict[str, str]:

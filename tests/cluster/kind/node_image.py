@@ -17,7 +17,7 @@ from tests.cluster.kind.component_images import TREE_IMAGE, ComponentImages
 from tests.cluster.kind.rootfs import ensure_tree, tree_key
 from tests.cluster.kind.sandbox import FILES, Sandbox
 from tests.cluster.programs import Programs, exclusive, key, version
-from tests.cluster.recipes import CONTROL, NODE, RECIPES
+from tests.cluster.recipes import NODE, RECIPES, SERVERS
 from tests.cluster.settings import Settings
 from tests.cluster.steps import Steps
 
@@ -139,9 +139,8 @@ def kubernetes_version() -> str:
 def image_key() -> str:
     """A hash of all that goes into the image: programs, trees, our files and this recipe."""
     digest = hashlib.sha256(DOCKERFILE.encode())
-    for recipe in (*CONTROL, *NODE):
-        if recipe.name != "kwok":
-            digest.update(key(recipe).encode())
+    for recipe in (*SERVERS, *NODE):
+        digest.update(key(recipe).encode())
     digest.update(tree_key().encode())
     for name in ("node-setup.sh", "podnet.sh", "podnet.yaml"):
         digest.update((FILES / name).read_bytes())
