@@ -13,6 +13,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,11 +93,12 @@ def figure(settings: Settings, cluster: KindCluster) -> str:
 def run(phases: Phases, cluster: KindCluster) -> None:
     with phases.phase("a picture by three local processes"):
         local_picture(cluster.settings.models)
-    with phases.phase("a kind cluster"):
+    # Beside the cluster: much of what makes one keeps a single core busy, or none.
+    with phases.phase("a kind cluster"), ThreadPoolExecutor(1) as beside:
+        helm = beside.submit(ensure, cluster.settings, (HELM,), cluster.steps)
         cluster.up()
-        helm = ensure(cluster.settings, (HELM,), cluster.steps)["helm"]
         cluster.make_volumes(NAMESPACE)
-    installation = Installation(cluster, Helm(helm, cluster.kubeconfig))
+        installation = Installation(cluster, Helm(helm.result()["helm"], cluster.kubeconfig))
     with phases.phase("container images, built and loaded"):
         images = installation.images()
         installation.load(images)
