@@ -23,6 +23,8 @@ class Backend:
     smallest_mib: int = 3
     """How small it can be, of what tests fill to the brim."""
     needs_a_master: bool = False
+    pooled_connections: int = 0
+    """So many more its library may have open at one time than at another; what leaks grows with every transfer."""
     uses: str = ""
     """The connector that handles of large payloads name, if another one than `connector`."""
 
@@ -60,6 +62,7 @@ BACKENDS = (
         "moon-engine",
         ({"name": "moon-engine", "mooncakeTransferEngine": {"poolSize": "160Mi"}},),
         sized_by=("poolSize",),
+        pooled_connections=8,
         carries_a_gibibyte=True,
     ),
     Backend(
@@ -68,6 +71,7 @@ BACKENDS = (
         ({"name": "moon-store", "mooncakeStore": {"master": MASTER, "segmentSize": "160Mi", "bufferSize": "160Mi"}},),
         sized_by=("segmentSize", "bufferSize"),
         smallest_mib=18,
+        pooled_connections=8,
         needs_a_master=True,
     ),
 )
