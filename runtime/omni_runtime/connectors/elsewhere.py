@@ -6,7 +6,7 @@ gRPC; small chunks travel there themselves.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 from omni_contract.wire.codec import encode
 from omni_contract.wire.errors import StreamDroppedError, TransferError
@@ -15,7 +15,7 @@ from omni_contract.wire.stage_pb2 import HANDLE_KIND_OBJECT, HANDLE_KIND_STREAM,
 from omni_runtime.connectors.budget import PayloadGoneError, StoreFullError
 from omni_runtime.connectors.inline import INLINE_LIMIT_BYTES
 from omni_runtime.connectors.protocol import Census, Connector, ConnectorContext
-from omni_runtime.connectors.store import PayloadStore
+from omni_runtime.connectors.store import PayloadStore, WhenDropped
 from omni_runtime.connectors.stream import BUFFER_CHUNKS
 
 
@@ -54,10 +54,7 @@ class ElsewhereConnector(ABC):
             raise TransferError(handle.edge, handle.request_id, str(error)) from error
 
     async def end_stream(self, handle: Handle) -> None:
-        try:
-            self._store.stream(handle.key).end()
-        except PayloadGoneError as error:
-            raise StreamDroppedError(handle.edge, handle.request_id, str(error)) from error
+        await self._owner.end_stream(handle)
 
     async def chunks(self, handle: Handle, remaining_s: float) -> AsyncIterator[Payload]:
         deadline_s = _now() + remaining_s
@@ -101,6 +98,12 @@ class ElsewhereConnector(ABC):
     def _object_handle(self, key: str, request_id: str, edge: str, remaining_s: float) -> Handle:
         return self._handle(key, request_id, edge, remaining_s, HANDLE_KIND_OBJECT)
 
+    def _held_by(self, service: str, key: str, handle: Handle, remaining_s: float, remove: WhenDropped) -> Handle:
+        """The handle of an object that a service of its own has under the key; `remove` takes it from there."""
+        handle.key = self._store.hold_elsewhere(_Lost(service), remaining_s, remove)
+        handle.locator = key.encode()
+        return handle
+
     async def _append(self, handle: Handle, chunk: Payload) -> None:
         stream = self._store.stream(handle.key)
         small = encode({"chunk": chunk})
@@ -112,6 +115,16 @@ class ElsewhereConnector(ABC):
         put = await self.put(handle.request_id, handle.edge, chunk, window.deadline_s - _now())
         window.add(put.key)
         await stream.append(encode({"handle": put.SerializeToString()}))
+
+
+class _Lost:
+    """Says to a consumer that comes over gRPC why its payload is not to be had: only the service has its bytes."""
+
+    def __init__(self, service: str) -> None:
+        self._service = service
+
+    def slices(self, slice_bytes: int) -> Iterator[memoryview]:
+        raise PayloadGoneError(f"the {self._service} no longer has the payload")
 
 
 class _Window:

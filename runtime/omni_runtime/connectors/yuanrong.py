@@ -12,7 +12,6 @@ from omni_contract.wire.codec import CodecError, EncodedPayload, allocate, decod
 from omni_contract.wire.errors import TransferError
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
-from omni_runtime.connectors.budget import PayloadGoneError
 from omni_runtime.connectors.counters import ConnectorHealth, Counters
 from omni_runtime.connectors.elsewhere import ElsewhereConnector
 from omni_runtime.connectors.protocol import ConnectorContext, ConnectorError
@@ -92,12 +91,10 @@ class Yuanrong(ElsewhereConnector):
         except DataSystemError as error:
             raise TransferError(edge, request_id, f"the data system does not take it: {error}") from error
         handle = self._object_handle("", request_id, edge, remaining_s)
-        handle.key = self._store.hold_elsewhere(Lost(), remaining_s, lambda: self._removals.add(key))
         handle.size_bytes = encoded.size_bytes
-        handle.locator = key.encode()
         self.counters.puts += 1
         self.counters.put_bytes += encoded.size_bytes
-        return handle
+        return self._held_by("data system", key, handle, remaining_s, lambda: self._removals.add(key))
 
     async def get(self, handle: Handle, remaining_s: float) -> Payload:
         try:
@@ -164,13 +161,6 @@ class Yuanrong(ElsewhereConnector):
             self._system.delete(key)
         except DataSystemError as error:
             raise RemovalError(str(error)) from error
-
-
-class Lost:
-    """Says to a consumer that comes over gRPC why its payload is not to be had: only the data system has its bytes."""
-
-    def slices(self, slice_bytes: int) -> Iterator[memoryview]:
-        raise PayloadGoneError("the data system no longer has the payload")
 
 
 class KVDataSystem:

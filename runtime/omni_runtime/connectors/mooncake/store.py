@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from omni_contract.api.quantity import quantity
@@ -81,12 +81,10 @@ class MooncakeStore(PooledConnector):
         except StoreError as error:
             raise TransferError(edge, request_id, f"the store does not take it: {error}") from error
         handle = self._object_handle("", request_id, edge, remaining_s)
-        handle.key = self._store.hold_elsewhere(Lost(), remaining_s, lambda: self._segment.remove(key))
         handle.size_bytes = encoded.size_bytes
-        handle.locator = key.encode()
         self.counters.puts += 1
         self.counters.put_bytes += encoded.size_bytes
-        return handle
+        return self._held_by("store", key, handle, remaining_s, lambda: self._segment.remove(key))
 
     def health(self) -> ConnectorHealth:
         return ConnectorHealth(self._segment.trouble, self.counters)
@@ -176,10 +174,3 @@ class MooncakeStore(PooledConnector):
                 f'connector "{self._context.name}": no mooncake_master at {master} in {self._master_start_s:.0f} s; '
                 "start one there, correct master, or set managed: true"
             ) from error
-
-
-class Lost:
-    """Says to a consumer that comes over gRPC why its payload is not to be had: only the store has its bytes."""
-
-    def slices(self, slice_bytes: int) -> Iterator[memoryview]:
-        raise PayloadGoneError("the store no longer has the payload")
