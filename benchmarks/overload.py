@@ -6,7 +6,6 @@ bounded, so what cannot be served is refused at once. `overload.goodput_at_3x` i
 capacity over the best goodput at any load.
 """
 
-import argparse
 import statistics
 import sys
 import time
@@ -14,6 +13,7 @@ from collections.abc import Mapping
 
 import uvloop
 
+from benchmarks.command_line import options
 from benchmarks.ledger import write_entry
 from benchmarks.load import answered, closed_loop, open_loop, requester
 from benchmarks.stages import FakeStage, running_stages
@@ -65,10 +65,7 @@ async def measure(seconds: float, is_dry: bool) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
-    parser.add_argument("--seconds", type=float, default=5.0, help="of each load (default: %(default)s)")
-    parser.add_argument("--dry-run", action="store_true", help="show the figures without writing them into the ledger")
-    arguments = parser.parse_args()
+    arguments = options(COMMAND, __doc__, "load")
     uvloop.run(measure(arguments.seconds, arguments.dry_run))
     return 0
 

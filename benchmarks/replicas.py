@@ -6,7 +6,6 @@ replica's device shared by what runs there; the 99th percentile with our routing
 arrivals, in turns.
 """
 
-import argparse
 import random
 import statistics
 import sys
@@ -15,6 +14,7 @@ from collections.abc import Sequence
 
 import uvloop
 
+from benchmarks.command_line import options
 from benchmarks.ledger import write_entry
 from benchmarks.load import answered, closed_loop, open_loop, quantile, requester
 from benchmarks.stages import FakeStage, running_stages
@@ -85,10 +85,7 @@ async def measure(seconds: float, is_dry: bool) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
-    parser.add_argument("--seconds", type=float, default=5.0, help="of each round (default: %(default)s)")
-    parser.add_argument("--dry-run", action="store_true", help="show the figures without writing them into the ledger")
-    arguments = parser.parse_args()
+    arguments = options(COMMAND, __doc__, "round")
     uvloop.run(measure(arguments.seconds, arguments.dry_run))
     return 0
 

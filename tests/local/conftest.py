@@ -39,6 +39,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def fake_model_file(folder: Path, denoiser: str = "") -> tuple[str, ...]:
     """Arguments of `omni serve` for a model of fake stages; `denoiser` is its engine block in YAML."""
+    return model_file(folder, FAKE_MODEL % {"denoiser": denoiser})
+
+
+def model_file(folder: Path, text: str) -> tuple[str, ...]:
+    """Arguments of `omni serve` for a model of fake stages."""
     file = folder / "model.yaml"
-    file.write_text(FAKE_MODEL % {"denoiser": denoiser})
+    file.write_text(text)
     return str(file), "--volume", f"models={folder}", "--allow-fake-engine"

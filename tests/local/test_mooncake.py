@@ -7,6 +7,7 @@ import psutil
 import pytest
 from openai import APIError, OpenAI
 
+from tests.local.conftest import model_file
 from tests.support.process_census import is_running
 from tests.support.serve_process import Serve, serving
 from tests.support.waiting import becomes, eventually
@@ -32,9 +33,7 @@ spec:
 
 @pytest.fixture
 def arguments(tmp_path: Path) -> tuple[str, ...]:
-    file = tmp_path / "model.yaml"
-    file.write_text(MODEL)
-    return str(file), "--volume", f"models={tmp_path}", "--allow-fake-engine"
+    return model_file(tmp_path, MODEL)
 
 
 def picture(url: str) -> str | None:
