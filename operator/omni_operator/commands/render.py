@@ -38,7 +38,10 @@ def run(arguments: Namespace) -> int:
     try:
         catalog = load_catalog(arguments.catalog) if arguments.catalog else default_catalog()
         children = _rendered_file(arguments.file, catalog)
-    except (InvalidFileError, OSError, SettingsError) as problem:
+    except OSError as error:
+        sys.stderr.write(f"{error.filename}: {error.strerror}\n")
+        return 1
+    except (InvalidFileError, SettingsError) as problem:
         sys.stderr.write(f"{problem}\n")
         return 1
     yaml.safe_dump_all(children, sys.stdout, sort_keys=False, width=120)

@@ -2,6 +2,7 @@
 
 import sys
 from argparse import Namespace
+from pathlib import Path
 
 from omni_contract.api.problems import InvalidModelError
 from omni_contract.cli.command import Command
@@ -14,6 +15,10 @@ def run(arguments: Namespace) -> int:
 
     try:
         return serve(settings_from(arguments))
+    except OSError as error:
+        if error.filename is None or Path(str(error.filename)) != arguments.file:
+            raise
+        return _refuse(f"{arguments.file}: {error.strerror}", InputError.exit_code)
     except InvalidModelError as error:
         return _refuse(f"{arguments.file} cannot be served:\n{error}", InputError.exit_code)
     except ServeError as error:
