@@ -4,6 +4,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+from omni_contract.api.load import InvalidFileError
 from omni_contract.api.problems import InvalidModelError
 from omni_contract.cli.command import Command
 from omni_runtime.local.errors import InputError, ServeError
@@ -19,7 +20,7 @@ def run(arguments: Namespace) -> int:
         if error.filename is None or Path(str(error.filename)) != arguments.file:
             raise
         return _refuse(f"{arguments.file}: {error.strerror}", InputError.exit_code)
-    except InvalidModelError as error:
+    except (InvalidFileError, InvalidModelError) as error:
         return _refuse(f"{arguments.file} cannot be served:\n{error}", InputError.exit_code)
     except ServeError as error:
         return _refuse(str(error), error.exit_code)
