@@ -69,6 +69,24 @@ def test_editing_one_stage_restarts_only_that_stage(toy: World) -> None:
     assert len(eventually("the old file is pruned", lambda: _stage_files(toy, "denoiser"))) == 1
 
 
+@pytest.mark.parametrize(
+    ("change", "restarted"),
+    [
+        (lambda spec: spec["stages"][1].update(logLevel="debug"), {"denoiser"}),
+        (lambda spec: spec["frontend"].update(logLevel="debug"), {"frontend"}),
+        (lambda spec: spec.update(monitoring={"logLevel": "debug"}), {*STAGES, "frontend"}),
+    ],
+    ids=["a stage's", "the frontend's", "the model's"],
+)
+def test_a_log_level_restarts_what_it_is_about(
+    toy: World, change: Callable[[Object], None], restarted: set[str]
+) -> None:
+    before = toy.pod_ages("toy")
+    toy.edit("toy", lambda model: change(model["spec"]))
+    after = settled(toy)
+    assert {name for name in before if before[name] != after[name]} == restarted
+
+
 def _stage_files(world: World, stage: str) -> list[str]:
     files = [name for name in world.children("configmaps", "toy") if name.startswith(f"toy-{stage}-")]
     return files if len(files) == 1 else []

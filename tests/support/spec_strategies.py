@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from omni_contract.api.v1alpha1 import DIFFUSION_PHASES
+from omni_contract.wire.logs import LEVELS
 
 NAMES = ("text-encoder", "denoiser", "vae-decoder", "a", "b", "frontend")
 POOLS = ("h100", "mi300", "ascend910", "arc", "cpu", "nowhere")
@@ -48,6 +49,9 @@ def stages() -> st.SearchStrategy[dict[str, Any]]:
         maxBatchSize=st.sampled_from([1, 1024]),
         batchTimeoutSeconds=st.sampled_from([0, 0.5]),
         shm=_maybe(size=quantities()),
+        logLevel=st.sampled_from(LEVELS),
+        profiles=_maybe(size=quantities()),
+        adminPort=st.sampled_from([1024, 9090, 50_060]),
     )
     named = st.fixed_dictionaries({"name": st.sampled_from(NAMES)})
     return st.tuples(named, engines(), rest).map(lambda parts: parts[0] | parts[1] | parts[2])
@@ -89,6 +93,13 @@ def certificates() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({"secretName": st.just("tls")}, optional={"stages": stages})
 
 
+def monitoring() -> st.SearchStrategy[dict[str, Any]]:
+    endpoint = st.fixed_dictionaries(
+        {"otlpEndpoint": st.just("http://otel:4317")}, optional={"ratio": st.sampled_from([0, 0.5, 1])}
+    )
+    return _maybe(logLevel=st.sampled_from(LEVELS), tracing=endpoint)
+
+
 def specs() -> st.SearchStrategy[dict[str, Any]]:
     """As YAML would give them."""
     sources = st.sampled_from(["pvc://models/qwen-image", "pvc://models", "Qwen/Qwen-Image"])
@@ -103,6 +114,7 @@ def specs() -> st.SearchStrategy[dict[str, Any]]:
             "connectors": st.lists(connectors(), max_size=2, unique_by=lambda connector: connector["name"]),
             "frontend": frontend,
             "network": _maybe(tls=certificates()),
+            "monitoring": monitoring(),
         },
     )
 
@@ -120,6 +132,9 @@ STAGE = {
     "shm": {"size": "1Gi"},
     "drain": {"timeoutSeconds": 5},
     "startupTimeoutSeconds": 60,
+    "logLevel": "debug",
+    "profiles": {"size": "2Gi"},
+    "adminPort": 50060,
     "template": {"spec": {"priorityClassName": "high"}},
 }
 SOUND: tuple[dict[str, Any], ...] = (
@@ -144,6 +159,7 @@ SOUND: tuple[dict[str, Any], ...] = (
             "limits": {"maxSteps": 100, "queueTimeoutSeconds": 20, "requestTimeoutSeconds": 60},
         },
         "network": {"tls": {"secretName": "tls", "stages": [{"name": "denoiser", "secretName": "denoiser-tls"}]}},
+        "monitoring": {"logLevel": "warning", "tracing": {"otlpEndpoint": "http://otel:4317", "ratio": 0.1}},
         "suspend": True,
     },
     {

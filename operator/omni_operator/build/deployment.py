@@ -1,10 +1,10 @@
 """The Deployment of a stage: one worker process per pod, on the devices of its pool."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import ceil
 
 from omni_contract.accelerators import ClaimMount
-from omni_contract.resolve.resolved import ResolvedDevice, ResolvedModel, ResolvedStage
+from omni_contract.resolve.resolved import ResolvedDevice, ResolvedDiagnostics, ResolvedModel, ResolvedStage
 from omni_contract.wire import names as wire
 from omni_operator import labels, quantity
 from omni_operator.build import pod
@@ -63,6 +63,7 @@ def _pod_spec(model: ResolvedModel, stage: ResolvedStage, file_map: str, images:
     volumes = [
         pod.temporary(),
         pod.shared_memory(stage.shm_bytes),
+        *pod.profiles(stage.diagnostics.profile_bytes),
         pod.config_map("stage-file", file_map, STAGE_FILE_FOLDER),
         *pod.certificate(model.tls, stage.name),
         *pod.claims((model_mount, *stage.device.mounts)),
@@ -80,7 +81,7 @@ def _container(stage: ResolvedStage, has_tls: bool) -> Manifest:
         *("--replica", "$(OMNI_POD_NAME)"),
         *("--metrics-port", str(wire.METRICS_PORT)),
         *(("--tls", wire.TLS_PATH, "--health-port", str(wire.HEALTH_PORT)) if has_tls else ()),
-        "--log-json",
+        *_diagnostics(stage.diagnostics),
     ]
     return {
         "image": stage.device.image,
@@ -94,6 +95,17 @@ def _container(stage: ResolvedStage, has_tls: bool) -> Manifest:
         **_resources(stage),
         **_probes(stage, wire.HEALTH_PORT if has_tls else wire.STAGE_PORT),
     }
+
+
+def _diagnostics(asked: ResolvedDiagnostics) -> Iterator[str]:
+    """The admin port stays on the worker's default, the pod's loopback address: it asks nobody who he is."""
+    if asked.otlp_endpoint is not None:
+        yield from ("--otlp-endpoint", asked.otlp_endpoint)
+    if asked.profile_bytes is not None:
+        yield from ("--profile-dir", wire.PROFILES_PATH)
+    if asked.admin_port is not None:
+        yield from ("--admin-port", str(asked.admin_port))
+    yield from ("--log-json", "--log-level", asked.log_level)
 
 
 def _port(name: str, number: int) -> Manifest:

@@ -1,6 +1,6 @@
 """The frontend of a model: Deployment, Service, and the account with the rights to see its stages."""
 
-from omni_contract.api.v1alpha1 import FrontendSpec
+from omni_contract.api.v1alpha1 import FrontendSpec, TracingSpec
 from omni_contract.resolve import ResolvedModel
 from omni_contract.wire import names as wire
 from omni_operator import labels
@@ -106,7 +106,8 @@ def _container(model: ResolvedModel, settings: FrontendSettings) -> Manifest:
         *("--discovery", "kubernetes"),
         *(("--api-keys", wire.API_KEYS_PATH) if model.frontend.auth.api_keys_secret_ref else ()),
         *(("--tls", wire.TLS_PATH) if model.tls else ()),
-        "--log-json",
+        *_tracing(model.monitoring.tracing),
+        *("--log-json", "--log-level", model.frontend_log_level),
     ]
     return {
         "image": settings.image,
@@ -119,6 +120,11 @@ def _container(model: ResolvedModel, settings: FrontendSettings) -> Manifest:
         "livenessProbe": _probe("/livez", period_s=10, failures=3),
         "readinessProbe": _probe("/readyz", period_s=2, failures=2),
     }
+
+
+def _tracing(asked: TracingSpec | None) -> tuple[str, ...]:
+    """Requests begin here, so that this is where their share is drawn; stages follow."""
+    return () if asked is None else ("--otlp-endpoint", asked.otlp_endpoint, "--trace-ratio", str(asked.ratio))
 
 
 def _probe(path: str, period_s: int, failures: int) -> Manifest:

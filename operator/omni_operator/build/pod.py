@@ -8,9 +8,9 @@ from omni_contract.api.v1alpha1 import TlsSpec
 from omni_contract.wire import names as wire
 from omni_operator import quantity
 from omni_operator.objects import Manifest
+from omni_operator.plan import names
 from omni_operator.settings import ImageSettings
 
-CONTAINER = "main"
 INTERPRETER = ("/opt/venv/bin/python",)
 """Where every image of ours has it; a profile that mounts its own environment says another."""
 
@@ -75,6 +75,14 @@ def shared_memory(size_bytes: int) -> Volume:
     return Volume("shm", "/dev/shm", source, read_only=False)
 
 
+def profiles(size_bytes: int | None) -> list[Volume]:
+    """A bounded folder for profiles, if there is to be one."""
+    if size_bytes is None:
+        return []
+    source = {"emptyDir": {"sizeLimit": quantity.of_bytes(size_bytes)}}
+    return [Volume("profiles", wire.PROFILES_PATH, source, read_only=False)]
+
+
 def config_map(name: str, map_name: str, path: str) -> Volume:
     return Volume(name, path, {"configMap": {"name": map_name}})
 
@@ -119,7 +127,7 @@ def pod_spec(container: Manifest, volumes: Iterable[Volume], grace_s: int, image
     """The pod of one container, fit for Pod Security "restricted"."""
     volumes = list(volumes)
     main = {
-        "name": CONTAINER,
+        "name": names.CONTAINER,
         "imagePullPolicy": images.pull_policy,
         "securityContext": CONTAINER_SECURITY,
         "terminationMessagePolicy": "FallbackToLogsOnError",

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from omni_operator.objects import Manifest
+from omni_operator.plan.ends import describe_end, hint_about
+from omni_operator.plan.names import CONTAINER
 from omni_operator.plan.workload import condition, is_rolled_out
 
 
@@ -14,6 +16,8 @@ class Cause:
 
     message: str
     hint: str = ""
+    is_fault: bool = True
+    """False: somebody wants it so."""
 
 
 IMAGE_FAULTS = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}
@@ -25,11 +29,11 @@ VOLUME = re.compile(r'for volume "([^"]+)"')
 
 CHECK_IMAGE = "check the image's name in the accelerator profile and the pull secrets"
 CHECK_CONTAINER = "check what the pod refers to: Secrets, ConfigMaps, claims, commands"
-MORE_MEMORY = "give the stage more memory (resources.memory) or a smaller shm.size"
 MAKE_CLAIM = "create the PersistentVolumeClaim in the model's namespace"
 FREE_DEVICES = "free devices of the pool, add nodes, or lower replicas or accelerator.count"
 CHECK_POOL = "check the pool's node selector and tolerations against the nodes"
 CHECK_QUOTA = "check quotas, limit ranges and admission rules of the namespace"
+WAKE = "it goes on once it is woken: omni control wake, over a forwarded port"
 
 
 def cause_of(deployment: Manifest | None, pods: Iterable[Manifest], events: Iterable[Manifest] = ()) -> Cause | None:
@@ -39,6 +43,26 @@ def cause_of(deployment: Manifest | None, pods: Iterable[Manifest], events: Iter
     told = list(events)
     causes = [cause for pod in _present(pods) if (cause := _of_pod(pod) or _of_volumes(pod, told))]
     return next(iter(causes), None) or _of_deployment(deployment)
+
+
+def rest_of(pods: Iterable[Manifest]) -> Cause | None:
+    """A replica that was ready since its process started, lives, and takes no work any more; of stages only.
+
+    The process tells the kubelet so itself, and the kubelet hands on no more than that.
+    """
+    resting = next((pod for pod in _present(pods) if _rests(pod)), None)
+    if resting is None:
+        return None
+    return Cause(_about(resting, "runs, but takes no work: it sleeps, or was told to drain"), WAKE, is_fault=False)
+
+
+def _rests(pod: Manifest) -> bool:
+    ready = condition(pod, "Ready")
+    main = next((status for status in _containers(pod) if status["name"] == CONTAINER), None)
+    if ready is None or main is None or ready["status"] != "False" or main.get("ready") or not main.get("started"):
+        return False
+    began = ((main.get("state") or {}).get("running") or {}).get("startedAt")
+    return began is not None and bool(ready.get("lastTransitionTime", "") > began)
 
 
 def _present(pods: Iterable[Manifest]) -> list[Manifest]:
@@ -63,6 +87,8 @@ def _of_pod(pod: Manifest) -> Cause | None:
     if (pod.get("status") or {}).get("phase") == "Failed":
         status = pod["status"]
         return Cause(_about(pod, f"{status.get('reason', 'Failed')}: {status.get('message', '')}"), _see_log(pod))
+    if _rests(pod):  # whatever ended before is over
+        return None
     return next((cause for status in _containers(pod) if (cause := _of_container(pod, status))), None)
 
 
@@ -127,14 +153,7 @@ def _last_end(status: Manifest) -> Manifest | None:
 
 
 def _of_end(pod: Manifest, ended: Manifest) -> Cause:
-    if ended.get("reason") == "OOMKilled":
-        return Cause(_about(pod, "OOMKilled: the container used more memory than its limit"), MORE_MEMORY)
-    said = _last_line(ended.get("message") or "") or ended.get("reason") or "no reason given"
-    return Cause(_about(pod, f"exited with status {ended.get('exitCode')}: {said}"), _see_log(pod))
-
-
-def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    return Cause(_about(pod, describe_end(ended)), hint_about(ended, otherwise=_see_log(pod)))
 
 
 def _about(pod: Manifest, words: str) -> str:

@@ -19,6 +19,8 @@ class Reason(StrEnum):
     """Every replica is of the current revision and ready."""
     NOT_READY = "NotReady"
     """Some replica is missing, old or not ready; the message says which and why."""
+    ASLEEP = "Asleep"
+    """Every replica that is missing runs and takes no work: it sleeps, or was told to drain."""
     SUSPENDED = "Suspended"
     """`spec.suspend` took the stages' replicas away."""
     ROLLING_OUT = "RollingOut"

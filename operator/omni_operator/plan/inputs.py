@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from omni_contract.api.v1alpha1 import OmniModelSpec, StageSpec
+from omni_contract.api.v1alpha1 import LogLevel, MonitoringSpec, OmniModelSpec, StageSpec
 from omni_contract.presets import PRESETS
 from omni_contract.resolve import ResolvedModel
 from omni_contract.resolve.graph import replaces_preset
@@ -19,6 +19,9 @@ from omni_operator.plan.record import Record
 
 RESTARTS_NO_STAGE = {"replicas", "sampling"}
 """Scaling is applied to the workload, sampling defaults are in the stage table."""
+
+SAID_FOR_ALL = {"log_level"}
+"""What a stage may leave to the model: it counts as what holds in the end."""
 
 RESTARTS_THE_FRONTEND = {"request_timeout_seconds"}
 """The one limit that its pods are made with, as their grace period; the others are in the stage table."""
@@ -75,27 +78,31 @@ def _is_known(record: Record, name: str, inputs: str) -> bool:
 
 def _of_stage(spec: OmniModelSpec, model: ResolvedModel, name: str) -> JsonValue:
     own = next((stage for stage in spec.stages if stage.name == name), StageSpec(name=name))
-    preset = PRESETS.get(spec.family or "")
+    preset, tracing = PRESETS.get(spec.family or ""), spec.monitoring.tracing
     neighbours = [edge.name for edge in model.edges if name in (edge.source, edge.target)]
     return {
         "family": spec.family,
         "replacesPreset": preset is not None and replaces_preset(spec, preset),
         "model": spec.model.model_dump(mode="json", exclude_defaults=True, exclude={"served_names"}),
-        "stage": own.model_dump(mode="json", exclude_defaults=True, exclude=RESTARTS_NO_STAGE),
+        "stage": own.model_dump(mode="json", exclude_defaults=True, exclude=RESTARTS_NO_STAGE | SAID_FOR_ALL),
         "edges": [
             edge.model_dump(mode="json", exclude_defaults=True) for edge in spec.edges if name in (edge.from_, edge.to)
         ],
         "neighbours": [*sorted(neighbours)],
         **_certificate(spec, name),
+        **_log_level(own.log_level or spec.monitoring.log_level),
+        **({} if tracing is None else {"collector": tracing.otlp_endpoint}),
     }
 
 
 def _of_frontend(spec: OmniModelSpec) -> JsonValue:
-    frontend = spec.frontend
+    frontend, tracing = spec.frontend, spec.monitoring.tracing
     return {
-        **frontend.model_dump(mode="json", exclude_defaults=True, exclude={"replicas", "limits"}),
+        **frontend.model_dump(mode="json", exclude_defaults=True, exclude={"replicas", "limits", "log_level"}),
         **frontend.limits.model_dump(mode="json", exclude_defaults=True, include=RESTARTS_THE_FRONTEND),
         **_certificate(spec, names.FRONTEND),
+        **_log_level(frontend.log_level or spec.monitoring.log_level),
+        **({} if tracing is None else {"tracing": tracing.model_dump(mode="json", exclude_defaults=True)}),
     }
 
 
@@ -103,3 +110,8 @@ def _certificate(spec: OmniModelSpec, component: str) -> dict[str, JsonValue]:
     """Nothing where there is none: an operator that is new must not restart models that ask for none."""
     tls = spec.network.tls
     return {} if tls is None else {"certificate": tls.secret_of(component)}
+
+
+def _log_level(level: LogLevel) -> dict[str, JsonValue]:
+    """What holds, wherever it is said: a component with a level of its own does not restart for the model's."""
+    return {} if level == MonitoringSpec().log_level else {"logLevel": level}

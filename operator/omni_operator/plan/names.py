@@ -9,6 +9,9 @@ from omni_contract.wire import names as wire
 
 FRONTEND = wire.FRONTEND
 
+CONTAINER = "main"
+"""Of every pod; users lay their template's container of this name under it."""
+
 NAME_LIMIT = 63
 HASH_LENGTH = 10
 

@@ -10,7 +10,7 @@ from omni_contract.resolve import ResolvedModel, ResolvedStage
 from omni_contract.wire import names as wire
 from omni_operator.objects import SERVICE, Manifest, kind_of, labels_of
 from omni_operator.plan import names
-from omni_operator.plan.causes import Cause, cause_of
+from omni_operator.plan.causes import Cause, cause_of, rest_of
 from omni_operator.plan.conditions import Finding, Reason, conditions_of
 from omni_operator.plan.observe import Observed
 from omni_operator.plan.record import Record
@@ -51,6 +51,14 @@ class _Component:
         if self.is_available:
             return ""
         return self.cause.message if self.cause else f"{self.counts.ready} of {self.counts.desired} replicas are ready"
+
+    @property
+    def is_in_trouble(self) -> bool:
+        return self.cause is not None and self.cause.is_fault
+
+    @property
+    def is_asleep(self) -> bool:
+        return self.cause is not None and not self.cause.is_fault
 
 
 def status_of(observed: Observed, done: Pass, now: str) -> OmniModelStatus:
@@ -112,8 +120,14 @@ def _component(observed: Observed, done: Pass, name: str) -> _Component:
         is_rolling=not is_done
         and (not is_rolled_out(deployment) or progress.get("reason") != "NewReplicaSetAvailable"),
         is_overdue=progress.get("reason") == "ProgressDeadlineExceeded",
-        cause=None if is_done else cause_of(deployment, observed.pods_of(name), observed.events),
+        cause=None if is_done else _cause(observed, name, deployment),
     )
+
+
+def _cause(observed: Observed, name: str, deployment: Manifest) -> Cause | None:
+    pods = observed.pods_of(name)
+    fault = cause_of(deployment, pods, observed.events)
+    return rest_of(pods) if fault is None and name != names.FRONTEND else fault
 
 
 def _findings(observed: Observed, done: Pass, stages: Sequence[_Component], frontend: _Component) -> dict[str, Finding]:
@@ -136,7 +150,8 @@ def _readiness(components: Iterable[_Component], is_suspended: bool) -> Finding:
     if not waiting:
         return Finding(True, Reason.ALL_READY, "every replica is of the current revision and ready")
     sentences = "; ".join(f"{component.name}: {component.sentence}" for component in waiting)
-    return Finding(False, Reason.NOT_READY, _short(sentences))
+    reason = Reason.ASLEEP if all(component.is_asleep for component in waiting) else Reason.NOT_READY
+    return Finding(False, reason, _short(sentences))
 
 
 def _progress(done: Pass, components: Iterable[_Component]) -> Finding:
@@ -176,8 +191,11 @@ def _phase(observed: Observed, components: Sequence[_Component], findings: Mappi
         return "Suspended"
     if findings["Ready"].holds:
         return "Ready"
-    is_in_trouble = any(component.cause for component in components)
-    return "Degraded" if is_in_trouble and not findings["Progressing"].holds else "Progressing"
+    if findings["Progressing"].holds:
+        return "Progressing"
+    if any(component.is_in_trouble for component in components):
+        return "Degraded"
+    return "Asleep" if findings["StagesReady"].reason is Reason.ASLEEP else "Progressing"
 
 
 def _stage_status(stage: ResolvedStage, seen: _Component, record: Record) -> StageStatus:

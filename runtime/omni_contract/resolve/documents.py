@@ -10,7 +10,7 @@ from omni_contract.api.v1alpha1 import ConnectorSpec
 from omni_contract.resolve.connectors import PICKED_BY_AUTO
 from omni_contract.resolve.contracts import canonical_hash
 from omni_contract.resolve.ports import with_ports_of
-from omni_contract.resolve.resolved import ResolvedEdge, ResolvedModel, ResolvedStage
+from omni_contract.resolve.resolved import ResolvedDiagnostics, ResolvedEdge, ResolvedModel, ResolvedStage
 from omni_contract.wire.stage_file import EdgeEnd, StageFile
 from omni_contract.wire.stage_table import StageTable, TableEdge, TableStage
 
@@ -74,12 +74,14 @@ def stage_table(
 
 
 def stage_revision(model: ResolvedModel, stage_name: str) -> str:
-    """A short hash of all that makes the stage restart: its file, device, resources and pod template.
+    """A short hash of all that makes the stage restart: its file, device, resources, pod template, diagnostics.
 
     Replicas and sampling defaults are not in it; neither is anything of another stage but the edges' contracts.
     """
     stage = model.stage(stage_name)
     pod = asdict(replace(stage, replicas=0, sampling={}))
+    if stage.diagnostics == ResolvedDiagnostics():  # as before there were any
+        del pod["diagnostics"]
     file = stage_file(model, stage_name, revision="", volumes_root="/")
     return canonical_hash({"file": file.model_dump(mode="json"), "pod": to_jsonable_python(pod)}, 10)
 

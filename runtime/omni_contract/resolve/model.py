@@ -5,14 +5,26 @@ from collections.abc import Mapping
 from omni_contract.accelerators import AcceleratorCatalog
 from omni_contract.api.problems import InvalidModelError
 from omni_contract.api.quantity import quantity
-from omni_contract.api.v1alpha1 import ConnectorSpec, EngineBlock, EngineKind, OmniModelSpec, StageSpec
-from omni_contract.presets import Preset
+from omni_contract.api.v1alpha1 import (
+    ConnectorSpec,
+    EngineBlock,
+    EngineKind,
+    MonitoringSpec,
+    OmniModelSpec,
+    StageSpec,
+)
 from omni_contract.resolve.checks import placement_problems, spec_problems
 from omni_contract.resolve.connectors import connectors_with_settings
 from omni_contract.resolve.contracts import Ends, contract_hash
 from omni_contract.resolve.devices import device
 from omni_contract.resolve.graph import Graph, output_of, preset_of, stage_graph
-from omni_contract.resolve.resolved import ResolvedEdge, ResolvedModel, ResolvedStage, VolumeSource
+from omni_contract.resolve.resolved import (
+    ResolvedDiagnostics,
+    ResolvedEdge,
+    ResolvedModel,
+    ResolvedStage,
+    VolumeSource,
+)
 from omni_contract.resolve.sampling import sampling_of
 
 MAX_IN_FLIGHT: dict[EngineKind, int] = {"diffusion": 8, "fake": 256}
@@ -28,8 +40,7 @@ def resolve(name: str, namespace: str, spec: OmniModelSpec, catalog: Accelerator
     problems = spec_problems(spec) or placement_problems(spec, catalog)
     if problems:
         raise ResolveError(problems)
-    preset = preset_of(spec)
-    graph = stage_graph(spec, preset)
+    graph = stage_graph(spec, preset_of(spec))
     connectors = connectors_with_settings(spec, graph.edges, catalog.stages_share_memory)
     return ResolvedModel(
         name=name,
@@ -38,11 +49,12 @@ def resolve(name: str, namespace: str, spec: OmniModelSpec, catalog: Accelerator
         source=volume_source(spec.model.source),
         load_format=spec.model.load_format,
         served_names=spec.model.served_names or (name,),
-        stages=tuple(_stage(stage, graph, preset, catalog) for stage in graph.in_order()),
+        stages=tuple(_stage(stage, graph, spec, catalog) for stage in graph.in_order()),
         edges=_edges(spec, graph, connectors),
         connectors=tuple(connectors.values()),
         frontend=spec.frontend,
         tls=spec.network.tls,
+        monitoring=spec.monitoring,
     )
 
 
@@ -52,8 +64,8 @@ def volume_source(source: str) -> VolumeSource:
     return VolumeSource(claim, path)
 
 
-def _stage(stage: StageSpec, graph: Graph, preset: Preset | None, catalog: AcceleratorCatalog) -> ResolvedStage:
-    engine = _engine(stage)
+def _stage(stage: StageSpec, graph: Graph, spec: OmniModelSpec, catalog: AcceleratorCatalog) -> ResolvedStage:
+    preset, engine = preset_of(spec), _engine(stage)
     resources = stage.resources.model_dump(exclude_none=True)
     return ResolvedStage(
         name=stage.name,
@@ -71,6 +83,17 @@ def _stage(stage: StageSpec, graph: Graph, preset: Preset | None, catalog: Accel
         drain_timeout_s=stage.drain.timeout_seconds,
         startup_timeout_s=stage.startup_timeout_seconds,
         template=stage.template,
+        diagnostics=_diagnostics(stage, spec.monitoring),
+    )
+
+
+def _diagnostics(stage: StageSpec, monitoring: MonitoringSpec) -> ResolvedDiagnostics:
+    """Of the trace's settings only the collector: whether a request is traced is the frontend's decision."""
+    return ResolvedDiagnostics(
+        log_level=stage.log_level or monitoring.log_level,
+        otlp_endpoint=monitoring.tracing.otlp_endpoint if monitoring.tracing else None,
+        profile_bytes=int(quantity(stage.profiles.size)) if stage.profiles else None,
+        admin_port=stage.admin_port,
     )
 
 

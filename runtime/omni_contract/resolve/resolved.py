@@ -4,10 +4,19 @@ Made by `resolve`, read by the operator's `build`, by local mode and by nobody e
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from omni_contract.accelerators import ClaimMount, Toleration, Vendor
-from omni_contract.api.v1alpha1 import ConnectorSpec, EngineBlock, FrontendSpec, OutputSpec, StreamingSpec, TlsSpec
+from omni_contract.api.v1alpha1 import (
+    ConnectorSpec,
+    EngineBlock,
+    FrontendSpec,
+    LogLevel,
+    MonitoringSpec,
+    OutputSpec,
+    StreamingSpec,
+    TlsSpec,
+)
 from omni_contract.wire.payload import Value
 
 
@@ -38,6 +47,19 @@ class ResolvedDevice:
 
 
 @dataclass(frozen=True)
+class ResolvedDiagnostics:
+    """What a stage's processes tell of what they do, and to whom."""
+
+    log_level: LogLevel = "info"
+    otlp_endpoint: str | None = None
+    """None: no traces."""
+    profile_bytes: int | None = None
+    """Room for profiles; None: none are recorded."""
+    admin_port: int | None = None
+    """On the pod's loopback address; None: none."""
+
+
+@dataclass(frozen=True)
 class ResolvedStage:
     name: str
     engine: EngineBlock
@@ -57,6 +79,7 @@ class ResolvedStage:
     startup_timeout_s: int
     template: Mapping[str, object]
     """The user's pod template, merged under ours by the operator; local mode ignores it and says so."""
+    diagnostics: ResolvedDiagnostics = ResolvedDiagnostics()
 
 
 @dataclass(frozen=True)
@@ -91,6 +114,11 @@ class ResolvedModel:
     frontend: FrontendSpec
     tls: TlsSpec | None = None
     """None: the parts of the model talk in the clear."""
+    monitoring: MonitoringSpec = field(default_factory=MonitoringSpec)
+
+    @property
+    def frontend_log_level(self) -> LogLevel:
+        return self.frontend.log_level or self.monitoring.log_level
 
     def stage(self, name: str) -> ResolvedStage:
         return next(stage for stage in self.stages if stage.name == name)

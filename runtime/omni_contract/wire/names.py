@@ -22,6 +22,7 @@ TLS_PATH = "/etc/omni/tls"
 TLS_CERTIFICATE, TLS_KEY, TLS_AUTHORITY = "tls.crt", "tls.key", "ca.crt"
 """Files of a folder, keys of a Secret."""
 VOLUMES_ROOT = "/var/lib/omni/volumes"
+PROFILES_PATH = "/var/lib/omni/profiles"
 
 LABEL_MODEL = f"{GROUP}/model"
 LABEL_COMPONENT = f"{GROUP}/component"

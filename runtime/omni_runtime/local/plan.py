@@ -36,7 +36,8 @@ class Place:
     """Unix seconds; what /v1/models reports."""
     api_keys: Path | None = None
     trace_dir: Path | None = None
-    log_level: str = "info"
+    log_level: str | None = None
+    """None: what the file says."""
     profile_dir: Path | None = None
 
     @property
@@ -110,7 +111,7 @@ def _stage_process(stage: ResolvedStage, replica: int, place: Place, devices: Ma
     return ProcessPlan(
         name=name,
         module="omni_runtime.worker",
-        arguments=(*files, *where, *_tracing(place), *_profiling(place), *_logging(place)),
+        arguments=(*files, *where, *_tracing(place), *_profiling(place), *_logging(place, stage.diagnostics.log_level)),
         environment={**stage.device.env, **devices},
         health=address,
         start_timeout_s=stage.startup_timeout_s,
@@ -126,7 +127,15 @@ def _frontend_process(model: ResolvedModel, place: Place, table: Path) -> Proces
     return ProcessPlan(
         name=FRONTEND,
         module="omni_runtime.frontend",
-        arguments=(*files, *where, *keys, *_tracing(place), "--drain-timeout", str(drain_s), *_logging(place)),
+        arguments=(
+            *files,
+            *where,
+            *keys,
+            *_tracing(place),
+            "--drain-timeout",
+            str(drain_s),
+            *_logging(place, model.frontend_log_level),
+        ),
         environment={},
         health=f"http://{_url_host(place.host)}:{place.port}/readyz",
         start_timeout_s=FRONTEND_START_S + max(stage.startup_timeout_s for stage in model.stages),
@@ -134,8 +143,8 @@ def _frontend_process(model: ResolvedModel, place: Place, table: Path) -> Proces
     )
 
 
-def _logging(place: Place) -> tuple[str, ...]:
-    return (LOG_JSON, LOG_LEVEL, place.log_level)
+def _logging(place: Place, of_file: str) -> tuple[str, ...]:
+    return (LOG_JSON, LOG_LEVEL, place.log_level or of_file)
 
 
 def _tracing(place: Place) -> tuple[str, ...]:

@@ -30,7 +30,8 @@ class ServeSettings:
     profile_dir: Path | None = None
     allow_fake_engine: bool = False
     log_json: bool = False
-    log_level: str = "info"
+    log_level: str | None = None
+    """None: what the file says."""
     is_terminal: bool = False
     created: int = 0
 
@@ -54,7 +55,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--allow-fake-engine", action="store_true", help="accept stages without a model, for tests")
     parser.add_argument("--log-json", action="store_true", help="log lines as JSON objects")
     parser.add_argument(
-        "--log-level", choices=LEVELS, default="info", help="from which level on (default: %(default)s)"
+        "--log-level", choices=LEVELS, help="from which level on (default: as the file says for each process)"
     )
 
 

@@ -131,6 +131,13 @@ AGAINST_RULES = (
         "or lower maxBatchSize",
     ),
     _bad(
+        "an admin port that the worker has",
+        {"spec.stages[1].adminPort": 50051},
+        "spec.stages[1].adminPort",
+        'stage "denoiser": adminPort 50051 is a port of the worker itself: 50051, 50052, 9090 are taken; choose '
+        "another adminPort",
+    ),
+    _bad(
         "waiting for a batch of one",
         {"spec.stages[1].batchTimeoutSeconds": 0.5},
         "spec.stages[1].batchTimeoutSeconds",
@@ -277,7 +284,7 @@ AGAINST_THE_SCHEMA = (
         {"spec.accelerator": {"pool": "cpu"}},
         "spec.accelerator",
         'unknown key "accelerator"; the keys here are: model, family, stages, edges, connectors, frontend, network, '
-        "suspend",
+        "monitoring, suspend",
         server='unknown field "spec.accelerator"',
     ),
     _bad(

@@ -1,5 +1,6 @@
 """The manifests themselves, for each vendor and for the frontend, as golden files."""
 
+import itertools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -196,3 +197,48 @@ def test_no_empty_map_or_list_is_asked_for_where_absent_would_do() -> None:
 def test_a_suspended_model_keeps_only_its_frontend() -> None:
     owner = Owner("toy", "team", "uid-1", created=0, is_suspended=True)
     assert replicas_of(resolved(a_model()), owner) == {"encoder": 0, "denoiser": 0, "decoder": 0, "frontend": 1}
+
+
+DIAGNOSED = {"logLevel": "debug", "profiles": {"size": "2Gi"}, "adminPort": 50060}
+TRACED = {"logLevel": "warning", "tracing": {"otlpEndpoint": "http://otel.observability:4317", "ratio": 0.1}}
+
+
+def test_a_model_that_is_watched_closely(golden: Golden) -> None:
+    spec = a_spec(a_stage("encoder"), a_stage("denoiser", **DIAGNOSED), monitoring=TRACED)
+    golden("diagnostics", [one for one in children_of(a_model(spec)) if one["kind"] == "Deployment"])
+
+
+def options_of(children: list[Manifest], name: str) -> dict[str, str]:
+    """The container's options that have a value."""
+    words = pod_of(children, name)["containers"][0]["command"]
+    return {word: value for word, value in itertools.pairwise(words) if word.startswith("--")}
+
+
+def test_each_component_logs_from_its_own_level_on_or_from_the_model_s() -> None:
+    children = children_of(a_model(a_spec(a_stage("encoder"), a_stage("denoiser", **DIAGNOSED), monitoring=TRACED)))
+    names = ("toy-encoder", "toy-denoiser", "toy-frontend")
+    assert [options_of(children, name)["--log-level"] for name in names] == ["warning", "debug", "warning"]
+
+
+def test_the_share_of_traced_requests_is_drawn_where_they_begin() -> None:
+    children = children_of(a_model(a_spec(a_stage("denoiser"), monitoring=TRACED)))
+    stage, frontend = options_of(children, "toy-denoiser"), options_of(children, "toy-frontend")
+    assert stage["--otlp-endpoint"] == frontend["--otlp-endpoint"] == "http://otel.observability:4317"
+    assert frontend["--trace-ratio"] == "0.1"
+    assert "--trace-ratio" not in stage
+
+
+def test_profiles_go_to_a_bounded_folder_that_the_container_may_write() -> None:
+    children = of_stage(a_stage("denoiser", **DIAGNOSED))
+    pod = pod_of(children, "toy-denoiser")
+    mounts = {mount["name"]: mount for mount in pod["containers"][0]["volumeMounts"]}
+    assert {"name": "profiles", "emptyDir": {"sizeLimit": "2Gi"}} in pod["volumes"]
+    assert "readOnly" not in mounts["profiles"]
+    assert options_of(children, "toy-denoiser")["--profile-dir"] == mounts["profiles"]["mountPath"]
+
+
+def test_the_admin_port_is_on_the_loopback_address_and_told_to_nobody() -> None:
+    children = of_stage(a_stage("denoiser", **DIAGNOSED))
+    assert options_of(children, "toy-denoiser")["--admin-port"] == "50060"
+    assert "--admin-host" not in options_of(children, "toy-denoiser")
+    assert all(port["containerPort"] != 50060 for port in pod_of(children, "toy-denoiser")["containers"][0]["ports"])

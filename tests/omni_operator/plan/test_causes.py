@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from omni_operator.objects import Manifest
-from omni_operator.plan import causes
-from omni_operator.plan.causes import Cause, cause_of
+from omni_operator.plan import causes, ends
+from omni_operator.plan.causes import Cause, cause_of, rest_of
 
 DEPLOYMENT: Manifest = {
     "kind": "Deployment",
@@ -32,7 +32,10 @@ def waiting(reason: str, message: str = "", **status: Any) -> Manifest:
 
 
 def test_a_stage_without_trouble_has_no_cause() -> None:
-    assert cause_of(DEPLOYMENT, [a_pod(phase="Running", containerStatuses=[{"state": {"running": {}}}])]) is None
+    assert (
+        cause_of(DEPLOYMENT, [a_pod(phase="Running", containerStatuses=[{"name": "main", "state": {"running": {}}}])])
+        is None
+    )
     assert cause_of(None, []) is None
 
 
@@ -111,10 +114,10 @@ def test_a_mount_that_failed_before_the_container_ran_is_no_trouble() -> None:
 
 
 def test_a_crash_loop_gives_the_last_sentence_of_the_log() -> None:
-    ended = {"exitCode": 3, "reason": "Error", "message": "INFO loading\nERROR stage denoiser: no such folder\n\n"}
+    ended = {"exitCode": 77, "reason": "Error", "message": "INFO loading\nERROR stage denoiser: no such folder\n\n"}
     cause = cause_of(DEPLOYMENT, [waiting("CrashLoopBackOff", lastState={"terminated": ended})])
     assert cause is not None
-    assert cause.message == "Pod toy-denoiser-abc: exited with status 3: ERROR stage denoiser: no such folder"
+    assert cause.message == "Pod toy-denoiser-abc: exited with status 77: ERROR stage denoiser: no such folder"
     assert "kubectl logs toy-denoiser-abc --previous" in cause.hint
 
 
@@ -123,7 +126,7 @@ def test_too_little_memory_is_named() -> None:
     cause = cause_of(DEPLOYMENT, [waiting("CrashLoopBackOff", lastState={"terminated": ended})])
     assert cause is not None
     assert "OOMKilled" in cause.message
-    assert cause.hint == causes.MORE_MEMORY
+    assert cause.hint == ends.MORE_MEMORY
 
 
 def test_a_container_that_came_back_after_a_crash_is_no_trouble() -> None:
@@ -158,3 +161,52 @@ def test_a_pod_that_leaves_has_no_say() -> None:
     pod = unscheduled("no room")
     pod["metadata"]["deletionTimestamp"] = "2026-11-30T12:00:00Z"
     assert cause_of(DEPLOYMENT, [pod]) is None
+
+
+CRASHED_ONCE = {"lastState": {"terminated": {"exitCode": 4, "finishedAt": "2026-11-30T12:30:00Z"}}}
+
+
+def a_replica(ready_since: str, ready: bool = False, **status: Any) -> Manifest:
+    """Its process runs since 13:00, and was ready or not ready since the given time."""
+    main = {
+        "name": "main",
+        "ready": ready,
+        "started": True,
+        "state": {"running": {"startedAt": "2026-11-30T13:00:00Z"}},
+    }
+    return a_pod(
+        conditions=[{"type": "Ready", "status": str(ready), "lastTransitionTime": ready_since}],
+        containerStatuses=[{**main, **status}],
+    )
+
+
+ASLEEP = a_replica(ready_since="2026-11-30T14:00:00Z")
+
+
+def test_a_replica_that_was_ready_and_takes_no_work_now_is_no_fault() -> None:
+    cause = rest_of([ASLEEP])
+    assert cause is not None
+    assert not cause.is_fault
+    assert cause.message == "Pod toy-denoiser-abc: runs, but takes no work: it sleeps, or was told to drain"
+    assert "omni control wake" in cause.hint
+    assert cause_of(DEPLOYMENT, [ASLEEP]) is None
+
+
+def test_what_a_sleeping_replica_died_of_before_it_slept_is_forgotten() -> None:
+    assert cause_of(DEPLOYMENT, [a_replica("2026-11-30T14:00:00Z", **CRASHED_ONCE)]) is None
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        a_replica("2026-11-30T12:30:00Z"),
+        a_replica("2026-11-30T14:00:00Z", ready=True),
+        a_replica("2026-11-30T14:00:00Z", started=False),
+        a_replica("2026-11-30T14:00:00Z", state={"waiting": {"reason": "CrashLoopBackOff"}}),
+        a_replica("2026-11-30T14:00:00Z", name="sidecar"),
+        a_pod(),
+    ],
+    ids=["not ready since before its process began", "ready", "loading", "dead", "another container", "new"],
+)
+def test_a_replica_that_does_not_sleep_is_not_said_to(pod: Manifest) -> None:
+    assert rest_of([pod]) is None

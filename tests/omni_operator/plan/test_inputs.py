@@ -138,3 +138,40 @@ def test_an_operator_with_other_images_renders_nothing_anew(record: Record) -> N
         frontend={"image": "frontend:2"},
     )
     assert a_record(a_model(), before=record, settings=upgraded) == record
+
+
+def stale(before: Manifest, after: Manifest) -> frozenset[str]:
+    return inputs(after).stale_units(a_record(before))
+
+
+def with_levels(model: str = "info", frontend: str | None = None, denoiser: str | None = None) -> Manifest:
+    stages = [a_stage(name, **({"logLevel": denoiser} if denoiser and name == "denoiser" else {})) for name in STAGES]
+    own = {} if frontend is None else {"frontend": {"logLevel": frontend}}
+    return a_model(a_spec(*stages, monitoring={"logLevel": model}, **own))
+
+
+def test_a_level_of_its_own_restarts_one_component_and_the_model_s_those_that_have_none() -> None:
+    assert stale(a_model(), with_levels(denoiser="debug")) == {"denoiser"}
+    assert stale(a_model(), with_levels(frontend="debug")) == {"frontend"}
+    own = {"frontend": "warning", "denoiser": "debug"}
+    assert stale(with_levels(**own), with_levels("error", **own)) == {"encoder", "decoder"}
+
+
+def test_saying_a_level_at_another_place_restarts_nothing() -> None:
+    assert stale(a_model(), with_levels("info", "info", "info")) == frozenset()
+    assert stale(with_levels("debug"), with_levels("debug", frontend="debug", denoiser="debug")) == frozenset()
+
+
+def test_a_collector_makes_everything_stale_and_the_share_of_requests_only_the_frontend() -> None:
+    def traced(**fields: object) -> Manifest:
+        return a_model(a_spec(monitoring={"tracing": {"otlpEndpoint": "http://otel:4317", **fields}}))
+
+    assert stale(a_model(), traced()) == {*STAGES, "frontend"}
+    assert stale(traced(), traced(ratio=0.1)) == {"frontend"}
+
+
+@pytest.mark.parametrize(("field", "value"), [("profiles", {}), ("adminPort", 50060)])
+def test_a_folder_for_profiles_or_an_admin_port_makes_its_stage_stale(
+    record: Record, field: str, value: object
+) -> None:
+    assert inputs(edited(field, value)).stale_units(record) == {"denoiser"}

@@ -178,3 +178,44 @@ def test_a_rejected_model_still_reports_what_runs() -> None:
     assert status.stages_ready == "3/3"
     assert status.observed_generation == 2
     assert condition(status, "Accepted") == ("False", "Invalid")
+
+
+def sleeping(component: str) -> Manifest:
+    main = {
+        "name": "main",
+        "ready": False,
+        "started": True,
+        "state": {"running": {"startedAt": "2026-11-30T12:00:00Z"}},
+    }
+    return {
+        "kind": "Pod",
+        "metadata": {"name": f"toy-{component}-1", "labels": {"serving.omnimodel.dev/component": component}},
+        "status": {
+            "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-30T12:30:00Z"}],
+            "containerStatuses": [main],
+        },
+    }
+
+
+def test_a_stage_that_sleeps_is_not_ready_and_not_degraded() -> None:
+    status = status_of(observed(denoiser=NOT_READY, pods=[sleeping("denoiser")]), a_pass(), NOW)
+    assert (status.phase, condition(status, "Ready")) == ("Asleep", ("False", "Asleep"))
+    assert condition(status, "Stalled")[0] == "False"
+    assert "it sleeps" in stage(status, "denoiser").message
+    assert "omni control wake" in stage(status, "denoiser").hint
+
+
+def test_a_fault_beside_a_stage_that_sleeps_is_what_counts() -> None:
+    evicted = {
+        "kind": "Pod",
+        "metadata": {"name": "toy-decoder-1", "labels": {"serving.omnimodel.dev/component": "decoder"}},
+        "status": {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."},
+    }
+    seen = observed(denoiser=NOT_READY, decoder=NOT_READY, pods=[sleeping("denoiser"), evicted])
+    status = status_of(seen, a_pass(), NOW)
+    assert (status.phase, condition(status, "Ready")) == ("Degraded", ("False", "NotReady"))
+
+
+def test_a_frontend_never_sleeps() -> None:
+    status = status_of(observed(frontend=NOT_READY, pods=[sleeping("frontend")]), a_pass(), NOW)
+    assert condition(status, "FrontendReady") == ("False", "NotReady")

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from omni_contract.accelerators import Vendor
+from omni_contract.api.v1alpha1 import MonitoringSpec
 from omni_contract.resolve import ResolvedModel
+from omni_contract.resolve.resolved import ResolvedDiagnostics
 from omni_contract.wire.stage_file import StageFile
 from omni_contract.wire.stage_table import StageTable
 from omni_runtime.local.devices import Machine
@@ -122,3 +124,14 @@ def test_the_same_model_at_the_same_place_gives_the_same_plan() -> None:
     first, second = (local_plan(example_model(), place()) for _ in range(2))
     assert first == second
     assert all(json.loads(text) for text in first.files.values())
+
+
+@pytest.mark.parametrize(("asked", "levels"), [(None, ["debug", "warning"]), ("error", ["error", "error"])])
+def test_processes_log_as_the_file_says_unless_the_command_line_says_otherwise(
+    asked: str | None, levels: list[str]
+) -> None:
+    model = replace(example_model(), monitoring=MonitoringSpec(log_level="warning"))
+    first = replace(model.stages[0], diagnostics=ResolvedDiagnostics(log_level="debug"))
+    plan = local_plan(replace(model, stages=(first, *model.stages[1:])), place(log_level=asked))
+    told = [process.arguments[process.arguments.index("--log-level") + 1] for process in plan.processes]
+    assert [told[0], told[-1]] == levels

@@ -4,8 +4,10 @@ from omni_contract.api.quantity import quantity
 from omni_contract.api.rules.rule import FieldRule, ItemRule, Rule, Value
 from omni_contract.api.v1alpha1 import DIFFUSION_PHASES, ENGINE_FIELDS, DiffusionEngine, OmniModelSpec, StageSpec
 from omni_contract.api.v1alpha1.stage import ShmSpec
+from omni_contract.wire.names import HEALTH_PORT, METRICS_PORT, STAGE_PORT
 
 STAGE = ("spec", "stages", "[]")
+WORKER_PORTS = (STAGE_PORT, HEALTH_PORT, METRICS_PORT)
 ENGINES = ", ".join(ENGINE_FIELDS)
 ENGINES_SET = f"[{', '.join(f'has(self.{field})' for field in ENGINE_FIELDS)}].filter(isSet, isSet).size()"
 ITEM_HAS_ENGINE = " || ".join(f"has(item.{field})" for field in ENGINE_FIELDS)
@@ -96,6 +98,14 @@ STAGE_RULES: tuple[Rule, ...] = (
             "shm": Value(SHM_SIZE, lambda stage: stage.shm.size),
             "memory": Value("self.resources.memory", lambda stage: stage.resources.memory),
         },
+    ),
+    FieldRule(
+        at=STAGE,
+        pointer="adminPort",
+        cel=f"!has(self.adminPort) || !(self.adminPort in [{', '.join(map(str, WORKER_PORTS))}])",
+        holds=lambda stage: stage.admin_port not in WORKER_PORTS,
+        message='stage "{self.name}": adminPort {self.adminPort} is a port of the worker itself: '
+        f"{', '.join(map(str, WORKER_PORTS))} are taken; choose another adminPort",
     ),
     FieldRule(
         at=(*STAGE, "diffusion"),

@@ -22,6 +22,7 @@ from omni_contract.api.v1alpha1.engines import (
 )
 from omni_contract.api.v1alpha1.frontend import FrontendLimits, FrontendSpec
 from omni_contract.api.v1alpha1.model import ModelSource, OmniModelSpec
+from omni_contract.api.v1alpha1.monitoring import LogLevel, MonitoringSpec, TracingSpec
 from omni_contract.api.v1alpha1.network import NetworkSpec, TlsSpec
 from omni_contract.api.v1alpha1.stage import OutputSpec, StageSpec
 
@@ -42,7 +43,9 @@ __all__ = [
     "FakeEngine",
     "FrontendLimits",
     "FrontendSpec",
+    "LogLevel",
     "ModelSource",
+    "MonitoringSpec",
     "NetworkSpec",
     "OmniModelSpec",
     "OutputSpec",
@@ -50,5 +53,6 @@ __all__ = [
     "StageSpec",
     "StreamingSpec",
     "TlsSpec",
+    "TracingSpec",
     "built_in_connector",
 ]

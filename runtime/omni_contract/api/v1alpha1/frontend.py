@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from omni_contract.api.v1alpha1.base import ApiModel, Seconds, SecretName
+from omni_contract.api.v1alpha1.monitoring import LogLevel
 
 
 class SecretRef(ApiModel):
@@ -64,6 +65,9 @@ class FrontendSpec(ApiModel):
     replicas: Annotated[int, Field(ge=1, le=100)] = Field(1, description="Number of frontend replicas.")
     service: ServiceSpec = Field(ServiceSpec(), description="The frontend's Service.")
     auth: AuthSpec = Field(AuthSpec(), description="Who may call.")
+    log_level: LogLevel | None = Field(
+        None, description="From which level on the frontend logs; left out, the model's."
+    )
     limits: FrontendLimits = Field(
         FrontendLimits(), description="Bounds on what one request may ask and on what waits."
     )

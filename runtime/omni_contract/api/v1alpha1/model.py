@@ -8,6 +8,7 @@ from omni_contract.api.v1alpha1.base import ApiModel, ListMap, ListSet, ServedNa
 from omni_contract.api.v1alpha1.connector import ConnectorSpec
 from omni_contract.api.v1alpha1.edge import EdgeSpec
 from omni_contract.api.v1alpha1.frontend import FrontendSpec
+from omni_contract.api.v1alpha1.monitoring import MonitoringSpec
 from omni_contract.api.v1alpha1.network import NetworkSpec
 from omni_contract.api.v1alpha1.stage import StageSpec
 
@@ -53,6 +54,7 @@ class OmniModelSpec(ApiModel):
     )
     frontend: FrontendSpec = Field(FrontendSpec(), description="The model's OpenAI-compatible endpoint.")
     network: NetworkSpec = Field(NetworkSpec(), description="How the parts of the model reach each other.")
+    monitoring: MonitoringSpec = Field(MonitoringSpec(), description="What the model's processes tell of what they do.")
     suspend: bool = Field(
         False, description="Run no stage for now: all objects stay, and the frontend answers 503 and says why."
     )

@@ -6,6 +6,7 @@ from pydantic import Field, JsonValue
 
 from omni_contract.api.v1alpha1.base import ApiModel, PoolName, Quantity, Seconds, StageName
 from omni_contract.api.v1alpha1.engines import DiffusionEngine, EngineBlock, FakeEngine
+from omni_contract.api.v1alpha1.monitoring import LogLevel, ProfilesSpec
 
 
 class AcceleratorSpec(ApiModel):
@@ -85,6 +86,18 @@ class StageSpec(ApiModel):
     drain: DrainSpec = Field(DrainSpec(), description="How a replica leaves.")
     startup_timeout_seconds: Seconds = Field(
         600, description="Longest time from a replica's start to its first readiness: loading, warm-up and self-test."
+    )
+    log_level: LogLevel | None = Field(
+        None,
+        description="From which level on the stage logs; left out, the model's. A change restarts this stage only.",
+    )
+    profiles: ProfilesSpec | None = Field(
+        None, description="Where replicas write profiles; unset, they refuse to record any. In a cluster only."
+    )
+    admin_port: Annotated[int, Field(ge=1024, le=65535)] | None = Field(
+        None,
+        description="Port for the control calls over plain HTTP, without authentication, on the pod's own loopback "
+        "address: kubectl port-forward reaches it, other pods do not. Unset, there is none. In a cluster only.",
     )
     template: dict[str, JsonValue] = Field(
         {},
