@@ -17,7 +17,7 @@ LOGS = Path("out/levels")
 TEST_LIMIT_S = {"models": 300, "local": 300, "chaos": 300, "control": 600, "cluster": 1200}
 """Longer than any test takes on a busy machine: a test that hangs is shown with its stack instead of for ever."""
 OTHER_TEST_LIMIT_S = 180
-REPEATED = {"local", "chaos", "control", "cluster"}
+REPEATED = {"models", "api", "connectors", "local", "chaos", "control", "cluster"}
 MOST_REPEATED = 3
 MARKED = ("schedules", "models", "api", "connectors", "local", "chaos", "control", "cluster")
 COUNT = re.compile(r"(\d+) (passed|failed|error|errors|skipped|deselected)")

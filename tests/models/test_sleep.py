@@ -24,6 +24,8 @@ QUICK = ReferenceRequest("a red fox", negative_prompt=" ", steps=3, width=32, he
 
 THREAD_HEAP_BYTES = 64 * 2**20
 """What glibc may keep of a thread's freed memory, once it has stopped to map every large block on its own."""
+CYCLES = 6
+"""A cycle that left a tenth of the weights behind would keep more than a thread's heap after them."""
 START_S = 300
 """Importing torch and diffusers alone takes a minute where many want the processor."""
 
@@ -73,7 +75,7 @@ async def test_waking_tells_what_it_does_and_tests_itself(tiny_model):
 async def test_an_engine_that_sleeps_gives_its_memory_to_the_operating_system(large_model, level):
     awake, asleep = [], []
     async with loaded(stage_file(large_model, ("denoise",), load_format="dummy")) as engine:
-        for _ in range(3):
+        for _ in range(CYCLES):
             awake.append(resident_bytes())
             freed = await engine.sleep(level)
             asleep.append(resident_bytes())
@@ -82,7 +84,6 @@ async def test_an_engine_that_sleeps_gives_its_memory_to_the_operating_system(la
     assert awake[0] - asleep[0] > 0.8 * freed
     assert awake[1] - asleep[0] > 0.8 * freed
     assert max(asleep) - min(asleep) < 1.1 * THREAD_HEAP_BYTES
-    assert asleep[2] - asleep[1] < 0.1 * freed
 
 
 async def test_a_sleeping_engine_is_alive_and_refuses_requests(tiny_model):
