@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from omni_contract.api.v1alpha1 import (
+    ConnectorSpec,
     EdgeSpec,
     FakeEngine,
     FrontendLimits,
@@ -30,6 +31,7 @@ def fake_chain(
     replicas: int = 1,
     connector: str = "auto",
     limits: FrontendLimits = FrontendLimits(),  # noqa: B008 - immutable
+    connectors: tuple[ConnectorSpec, ...] = (),
 ) -> ResolvedModel:
     """Every stage runs the usual engine but those in `engines`. Connector "grpc" makes every payload a handle."""
     stages = tuple(
@@ -49,5 +51,7 @@ def fake_chain(
         EdgeSpec.model_validate({"from": one, "to": other, "connector": connector}) for one, other in pairwise(STAGES)
     )
     source = ModelSource(source="pvc://models/none", load_format="dummy")
-    spec = OmniModelSpec(model=source, stages=stages, edges=edges, frontend=FrontendSpec(limits=limits))
+    spec = OmniModelSpec(
+        model=source, stages=stages, edges=edges, connectors=connectors, frontend=FrontendSpec(limits=limits)
+    )
     return resolve(MODEL, "default", spec, local_catalog(spec, Machine({}), allow_fake_engine=True))

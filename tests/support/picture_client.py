@@ -62,6 +62,14 @@ def rgb(png: bytes) -> bytes:
     return Image.open(io.BytesIO(png)).convert("RGB").tobytes()
 
 
+async def routable_replicas(url: str, stage: str) -> int:
+    """How many of the stage the frontend would give work to, by its metrics."""
+    async with aiohttp.ClientSession() as http, http.get(f"{url}/metrics") as answer:
+        text = await answer.text()
+    [line] = [line for line in text.splitlines() if line.startswith(f'omni_frontend_replicas{{stage="{stage}"}} ')]
+    return int(float(line.split()[-1]))
+
+
 @dataclass(frozen=True)
 class Answer:
     status: int

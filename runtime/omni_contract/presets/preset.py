@@ -1,10 +1,11 @@
 """What a family's preset holds: the stage graph and the defaults that a model file need not repeat."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from omni_contract.api.v1alpha1 import EdgeSpec, StageSpec
+from omni_contract.api.v1alpha1 import DIFFUSION_PHASES, DiffusionEngine, EdgeSpec, EngineBlock, StageSpec
+from omni_contract.presets.payloads import PayloadSchema
 
 ParameterKind: TypeAlias = Literal["integer", "number", "text"]
 
@@ -31,3 +32,16 @@ class Preset:
     """Names that an edge may give as its transform."""
     endpoints: tuple[str, ...]
     """HTTP paths of the frontend that the family answers."""
+    payloads: Mapping[str, PayloadSchema] = field(default_factory=dict)
+    """What leaves a stage, by the last phase of a diffusion stage and by the name of any other; unchecked if absent."""
+
+    def made_by(self, stage: str, engine: EngineBlock) -> PayloadSchema | None:
+        """What the stage hands on."""
+        return self.payloads.get(engine.phases[-1] if isinstance(engine, DiffusionEngine) else stage)
+
+    def taken_from(self, producer: str, engine: EngineBlock) -> PayloadSchema | None:
+        """What a stage with this engine is handed by a producer."""
+        if producer in self.payloads or not isinstance(engine, DiffusionEngine):
+            return self.payloads.get(producer)
+        first = DIFFUSION_PHASES.index(engine.phases[0])
+        return self.payloads.get(DIFFUSION_PHASES[first - 1]) if first else None

@@ -1,7 +1,19 @@
 """Qwen-Image: text to image over a language model, a diffusion transformer and a VAE."""
 
 from omni_contract.api.v1alpha1 import DiffusionEngine, EdgeSpec, OutputSpec, StageSpec
+from omni_contract.presets.payloads import FLOATS, INTEGERS, ArrayEntry, PayloadSchema
 from omni_contract.presets.preset import Preset
+
+MASK_DTYPES = ("bool", *INTEGERS)
+PROMPT = PayloadSchema(
+    {
+        "prompt_embeds": ArrayEntry(FLOATS, (1, "tokens", "width")),
+        "prompt_embeds_mask": ArrayEntry(MASK_DTYPES, (1, "tokens")),
+        "negative_prompt_embeds": ArrayEntry(FLOATS, (1, "negative tokens", "width"), is_optional=True),
+        "negative_prompt_embeds_mask": ArrayEntry(MASK_DTYPES, (1, "negative tokens"), is_optional=True),
+    }
+)
+LATENTS = PayloadSchema({"latents": ArrayEntry(FLOATS, (1, "channels", 1, "height", "width"))})
 
 QWEN_IMAGE = Preset(
     family="qwen-image",
@@ -25,4 +37,5 @@ QWEN_IMAGE = Preset(
     },
     transforms=(),
     endpoints=("/v1/images/generations",),
+    payloads={"encode": PROMPT, "denoise": LATENTS},
 )

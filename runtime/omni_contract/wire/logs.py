@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from types import MappingProxyType
 
+from omni_contract.wire.log_writer import PatientHandler
+
 FIELDS = ("request_id", "stage", "edge", "replica", "frontend")
 LEVELS = ("debug", "info", "warning", "error")
 OURS = ("omni_contract", "omni_operator", "omni_runtime")
@@ -39,7 +41,7 @@ def log_fields(**fields: str) -> Iterator[None]:
 def configure_logging(as_json: bool = False, level: str = "info", **fields: str) -> None:
     """Sends log lines from one of LEVELS on to standard error; `fields` (stage, replica) are on every line."""
     _skip_unused_record_fields()
-    handler = logging.StreamHandler(sys.stderr)
+    handler = PatientHandler(sys.stderr)
     handler.setFormatter(JsonFormatter(fields) if as_json else TextFormatter(fields))
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(level=max(number, logging.INFO), handlers=[handler], force=True)

@@ -10,13 +10,18 @@ from omni_runtime.transport.plain import PLAIN
 from omni_runtime.transport.protocol import Transport
 
 MESSAGE_LIMIT_BYTES = 16 * 2**20
+KEEPALIVE_MS = 4_000
+PING_TIMEOUT_MS = 3_000
+"""A frontend or worker that hangs loses what it has here after seven seconds; nobody waits for it meanwhile."""
+LEAST_PING_INTERVAL_MS = 300
+"""Frontends ping silent workers more often than others do, since requests wait for their replicas."""
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MESSAGE_LIMIT_BYTES),
     ("grpc.max_send_message_length", MESSAGE_LIMIT_BYTES),
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.http2.ping_timeout_ms", 10_000),
+    ("grpc.keepalive_time_ms", KEEPALIVE_MS),
+    ("grpc.keepalive_timeout_ms", PING_TIMEOUT_MS),
+    ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
@@ -27,10 +32,10 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MESSAGE_LIMIT_BYTES),
     ("grpc.max_send_message_length", MESSAGE_LIMIT_BYTES),
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-    ("grpc.http2.ping_timeout_ms", 10_000),
-    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.keepalive_time_ms", KEEPALIVE_MS),
+    ("grpc.keepalive_timeout_ms", PING_TIMEOUT_MS),
+    ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS),
+    ("grpc.http2.min_ping_interval_without_data_ms", LEAST_PING_INTERVAL_MS),
     # Two workers on one port would each get a share of the connections.
     ("grpc.so_reuseport", 0),
 )

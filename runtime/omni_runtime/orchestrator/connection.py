@@ -12,7 +12,8 @@ from omni_runtime.connectors.channels import MESSAGE_LIMIT_BYTES
 from omni_runtime.orchestrator.link import Link
 from omni_runtime.orchestrator.settings import OrchestratorSettings
 
-PING_TIMEOUT_MS = 2000
+PING_TIMEOUT_MS = 1400
+"""With the silence before the ping, a worker that hangs and a node that is gone are left out within two seconds."""
 
 
 class WrongWorkerError(Exception):

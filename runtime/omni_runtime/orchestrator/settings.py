@@ -16,8 +16,8 @@ class OrchestratorSettings:
     connect_timeout_s: float = 5.0
     reconnect_first_s: float = 0.05
     reconnect_most_s: float = 1.0
-    keepalive_s: float = 6.0
-    """Not below what workers allow, or they end the connection."""
+    keepalive_s: float = 0.5
+    """So long a silent worker is left alone before it is pinged. Not below what workers allow, or they hang up."""
     outbox_messages: int = 20_000
     batch_bytes: int = 1 << 20
     largest_output_bytes: int = 1 << 30

@@ -44,12 +44,14 @@ class Outputs:
 
     async def output(self, event: StageOutput) -> None:
         self._missing.remove(event.edge)
+        self._transfers.stage.schemas.check_made(event.edge, event.payload)
         await self._announce(await self._transfers.put(event.edge, event.payload), False)
 
     async def item(self, event: StageItem) -> None:
         if event.edge not in self._writers:
             self._missing.remove(event.edge)
             self._writers[event.edge] = self._writer(event.edge)
+        self._transfers.stage.schemas.check_made(event.edge, event.payload)
         await self._writers[event.edge].item(event.payload)
 
     async def end(self) -> None:

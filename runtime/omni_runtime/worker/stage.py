@@ -12,6 +12,7 @@ from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.engines.protocol import Engine, EngineDiedError
 from omni_runtime.tracing.spans import UNTRACED, Tracing
 from omni_runtime.worker.capacity import Capacity
+from omni_runtime.worker.edge_schemas import EdgeSchemas
 from omni_runtime.worker.metrics import WorkerMetrics
 from omni_runtime.worker.states import SLEEPING, Event, State, next_state
 
@@ -36,6 +37,7 @@ class Stage:
         self.capacity = Capacity(file.max_in_flight, self._load_changed)
         self.inputs = {end.edge: end for end in file.inputs}
         self.outputs = {end.edge: end for end in file.outputs}
+        self.schemas = EdgeSchemas(file)
         self.died: asyncio.Future[EngineDiedError] = asyncio.get_running_loop().create_future()
         self.metrics = WorkerMetrics()
         self._listeners: set[Callable[[], None]] = set()

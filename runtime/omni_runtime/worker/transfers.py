@@ -100,11 +100,15 @@ class Transfers:
             if end is None or end.retain == "consumed":
                 await self.stage.connectors.release(item.handle)
         self.count(item.edge, "in", item.handle.size_bytes)
-        return payload
+        return self._taken(item.edge, payload)
 
     def _inline(self, item: Input) -> Payload:
         self.count(item.edge, "in", len(item.inline))
-        return decode_inline(item.inline, item.edge, self.request_id)
+        return self._taken(item.edge, decode_inline(item.inline, item.edge, self.request_id))
+
+    def _taken(self, edge: str, payload: Payload) -> Payload:
+        self.stage.schemas.check_taken(edge, payload)
+        return payload
 
 
 class IncomingStream:
@@ -137,9 +141,12 @@ class IncomingStream:
 
     def _checked(self, payload: Payload) -> Chunk:
         try:
-            return chunk_of(payload)
+            chunk = chunk_of(payload)
         except CodecError as error:
             raise TransferError(self._handle.edge, self._handle.request_id, str(error)) from error
+        for item in chunk.items:
+            self._transfers.stage.schemas.check_taken(self._handle.edge, item)
+        return chunk
 
 
 async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

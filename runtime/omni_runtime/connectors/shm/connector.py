@@ -21,7 +21,10 @@ from omni_runtime.connectors.protocol import ArenaCensus, Census, ConnectorConte
 from omni_runtime.connectors.shm.arena import Arena, ArenaFullError, Block
 from omni_runtime.connectors.shm.folder import ArenaError, sweep
 from omni_runtime.connectors.shm.locator import Locator, locator_of
-from omni_runtime.connectors.shm.reading import ForeignArena, ForeignArenas, OwnerGoneError
+from omni_runtime.connectors.shm.reading import OWNERS_CHECK_S, ForeignArena, ForeignArenas, OwnerGoneError
+
+READERS_LET_GO_S = OWNERS_CHECK_S + 1
+NEXT_TRY_S = 0.5
 
 logger = logging.getLogger(__name__)
 
@@ -44,12 +47,23 @@ class ShmConnector(ElsewhereConnector):
         if self._context.production is Production.NONE:
             return
         try:
-            self._arena = Arena(self._folder, self._size_bytes)
+            self._arena = await self._new_arena(READERS_LET_GO_S if swept else 0.0)
         except ArenaError as error:
             if self._context.production is Production.REQUIRED:
                 way_out = "give the folder more memory, lower shm.size, or set shm.directory"
                 raise ConnectorError(f'connector "{self._context.name}": {error}; {way_out}') from error
             logger.warning("no shared memory for auto, which uses grpc instead: %s", error)
+
+    async def _new_arena(self, patience_s: float) -> Arena:
+        """A dead process's memory is free once its readers have let go of it, too."""
+        deadline_s = _now() + patience_s
+        while True:
+            try:
+                return Arena(self._folder, self._size_bytes)
+            except ArenaError:
+                if _now() >= deadline_s:
+                    raise
+                await asyncio.sleep(NEXT_TRY_S)
 
     async def put(self, request_id: str, edge: str, payload: Payload, remaining_s: float) -> Handle:
         encoded = encode(payload, self._settings.checksum)
