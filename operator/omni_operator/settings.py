@@ -21,6 +21,13 @@ class FrontendSettings(ConfigModel):
     limits: dict[str, str] = Field(default_factory=lambda: {"memory": "1Gi"})
 
 
+class MasterSettings(ConfigModel):
+    """What the master of a managed store may use; its books grow with the payloads that are in the store."""
+
+    requests: dict[str, str] = Field(default_factory=lambda: {"cpu": "100m", "memory": "256Mi"})
+    limits: dict[str, str] = Field(default_factory=lambda: {"memory": "1Gi"})
+
+
 class ImageSettings(ConfigModel):
     """What every pod of a model is told about image pulls."""
 
@@ -45,6 +52,7 @@ class LogSettings(ConfigModel):
 class Settings(ConfigModel):
     accelerators: AcceleratorCatalog
     frontend: FrontendSettings
+    masters: MasterSettings = MasterSettings()
     images: ImageSettings = ImageSettings()
     watch_namespaces: tuple[str, ...] = Field((), description="Empty: every namespace.")
     workers: Annotated[int, Field(ge=1, le=64)] = Field(8, description="Models that are reconciled at the same time.")

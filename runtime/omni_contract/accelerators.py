@@ -93,7 +93,6 @@ class AcceleratorCatalog(ConfigModel):
     pools: dict[Name, Pool] = Field(description="Where devices are; stages name one of these.")
     allow_fake_engine: bool = Field(False, description="Whether stages may run the fake engine, for tests.")
     stages_share_memory: bool = Field(False, description="Whether all stages run on one host, as in local mode.")
-    starts_masters: bool = Field(False, description="Whether masters of managed stores are started, as in local mode.")
 
     @model_validator(mode="after")
     def _pools_name_known_profiles(self) -> Self:

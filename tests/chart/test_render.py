@@ -201,3 +201,11 @@ def test_change_of_configuration_restarts_the_operator(chart: Helm) -> None:
 
     assert checksum(chart.render()) == checksum(chart.render({"operator": {"replicas": 2}}))
     assert checksum(chart.render()) != checksum(chart.render({"accelerators": {"allowFakeEngine": True}}))
+
+
+def test_administrator_bounds_the_masters_of_managed_stores(chart: Helm, tmp_path: Path) -> None:
+    values = {"masters": {"resources": {"requests": {"memory": "2Gi"}, "limits": {"memory": "4Gi"}}}}
+
+    masters = settings_of(chart.render(values), tmp_path).masters
+
+    assert (masters.requests["memory"], masters.limits) == ("2Gi", {"memory": "4Gi"})

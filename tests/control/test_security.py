@@ -1,12 +1,12 @@
 """Certificates of a model against a real API server: what restarts, and what is told while a Secret is missing."""
 
 import socket
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.control.conftest import MakeOperator
+from tests.support.kubelet import not_ready, set_status, waiting
 from tests.support.operator_models import a_spec
 from tests.support.operator_world import CORE, Object, World
 from tests.support.operators import Operator
@@ -94,25 +94,6 @@ def told(world: World, words: str) -> Object:
     """The row of the stage whose message has the words."""
     rows: list[Object] = world.model("toy")["status"]["stages"]
     return next((row for row in rows if words in row.get("message", "")), {})
-
-
-def waiting(reason: str) -> Object:
-    state = {"waiting": {"reason": reason}}
-    return {"name": "main", "image": "i", "imageID": "", "ready": False, "restartCount": 0, "state": state}
-
-
-def not_ready(status: Object) -> list[Object]:
-    return [
-        {**one, "status": "False"} if one["type"] in ("Ready", "ContainersReady") else one
-        for one in status["conditions"]
-    ]
-
-
-def set_status(world: World, pod: Object, **fields: Any) -> None:
-    """As the kubelet does."""
-    path = f"{CORE.format(namespace=world.namespace)}/pods/{pod['metadata']['name']}"
-    live = world.plane.rest.get(path)
-    world.plane.rest.call("PUT", f"{path}/status", {**live, "status": {**live["status"], **fields}})
 
 
 def mount_failure(world: World, pod: Object, words: str) -> Object:

@@ -82,6 +82,8 @@ accelerators:
 frontend:
   image: {{ include "omni.image" (dict "root" . "reference" .Values.images.frontend) | quote }}
   {{- toYaml .Values.frontend.resources | nindent 2 }}
+masters:
+  {{- toYaml .Values.masters.resources | nindent 2 }}
 images:
   pullPolicy: {{ .Values.images.pullPolicy }}
   pullSecrets: {{ toJson .Values.images.pullSecrets }}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from omni_contract.resolve import ResolvedModel, StageLocation, stage_table
+from omni_contract.resolve import ResolvedModel, StageLocation, managed_stores, stage_table
 from omni_contract.wire import names as wire
 from omni_operator import labels
 from omni_operator.build.configmap import stage_table_map
@@ -22,8 +22,13 @@ def desired_children(model: ResolvedModel, record: Record, owner: Owner, observe
 
 def replicas_of(model: ResolvedModel, owner: Owner) -> dict[str, int]:
     """By component. A suspended model keeps its frontend, which then answers 503 and says why."""
+    masters = [names.master_component(connector) for connector in managed_stores(model)]
     stages = {stage.name: 0 if owner.is_suspended else stage.replicas for stage in model.stages}
-    return {**stages, names.FRONTEND: model.frontend.replicas}
+    return {
+        **dict.fromkeys(masters, 0 if owner.is_suspended else 1),
+        **stages,
+        names.FRONTEND: model.frontend.replicas,
+    }
 
 
 def owned(child: Manifest, owner: Owner) -> Manifest:

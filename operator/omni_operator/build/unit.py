@@ -1,14 +1,12 @@
-"""Renders what restarts together: one stage, or the frontend."""
+"""Renders what restarts together: one stage, the frontend, or the master of a store."""
 
-from collections.abc import Iterable
-
-from omni_contract.resolve import ResolvedModel, stage_file, stage_revision
+from omni_contract.resolve import ResolvedModel, managed_stores, stage_file, stage_revision, with_masters_at
 from omni_contract.wire import names as wire
 from omni_operator.build.configmap import stage_file_map
 from omni_operator.build.deployment import stage_deployment
 from omni_operator.build.frontend import frontend_manifests
+from omni_operator.build.master import master_address, master_manifests
 from omni_operator.build.service import stage_service
-from omni_operator.objects import Manifest
 from omni_operator.plan import names
 from omni_operator.plan.inputs import Inputs, with_recorded_contracts
 from omni_operator.plan.record import Record, Unit
@@ -31,21 +29,23 @@ def render(model: ResolvedModel, inputs: Inputs, recorded: Record | None, settin
 
 
 def _rendered(model: ResolvedModel, component: str, inputs: str, settings: Settings) -> Unit:
-    manifests = _frontend(model, settings) if component == names.FRONTEND else _stage(model, component, settings)
-    return Unit(inputs=inputs, revision=_revision(model, component, manifests), manifests=tuple(manifests))
+    masters = {names.master_component(connector): connector for connector in managed_stores(model)}
+    if component in masters:
+        manifests = master_manifests(model, masters[component], settings.masters, settings.images)
+    elif component == names.FRONTEND:
+        manifests = frontend_manifests(model, settings.frontend, settings.images)
+    else:
+        return _stage(_told(model), component, inputs, settings)
+    revision = names.digest(names.canonical(list(manifests)))
+    return Unit(inputs=inputs, revision=revision, manifests=tuple(manifests))
 
 
-def _stage(model: ResolvedModel, name: str, settings: Settings) -> list[Manifest]:
-    file = stage_file_map(stage_file(model, name, stage_revision(model, name), wire.VOLUMES_ROOT))
+def _stage(model: ResolvedModel, name: str, inputs: str, settings: Settings) -> Unit:
+    revision = stage_revision(model, name)
+    file = stage_file_map(stage_file(model, name, revision, wire.VOLUMES_ROOT))
     deployment = stage_deployment(model, model.stage(name), file, settings.images)
-    return [file, stage_service(model.name, name), deployment]
+    return Unit(inputs=inputs, revision=revision, manifests=(file, stage_service(model.name, name), deployment))
 
 
-def _frontend(model: ResolvedModel, settings: Settings) -> list[Manifest]:
-    return frontend_manifests(model, settings.frontend, settings.images)
-
-
-def _revision(model: ResolvedModel, component: str, manifests: Iterable[Manifest]) -> str:
-    if component == names.FRONTEND:
-        return names.digest(names.canonical(list(manifests)))
-    return stage_revision(model, component)
+def _told(model: ResolvedModel) -> ResolvedModel:
+    return with_masters_at(model, {name: master_address(model, name) for name in managed_stores(model)})

@@ -15,6 +15,7 @@ from omni_operator.objects import (
     labels_of,
     ref_of,
 )
+from omni_operator.plan import names
 from omni_operator.plan.diff import differs
 from omni_operator.plan.workload import is_rolled_out
 
@@ -74,7 +75,8 @@ def _unwanted(wanted: Mapping[Ref, Manifest], there: Mapping[Ref, Manifest], own
             continue
         if ref.kind is CONTROLLER_REVISION and not _is_too_old(child, wanted):
             continue
-        if ref.kind is CONFIG_MAP and labels_of(child).get(wire.LABEL_COMPONENT) in moving:
+        component = labels_of(child).get(wire.LABEL_COMPONENT, "")
+        if (ref.kind is CONFIG_MAP and component in moving) or (moving and names.is_master(component)):
             continue
         yield child
 
@@ -82,7 +84,7 @@ def _unwanted(wanted: Mapping[Ref, Manifest], there: Mapping[Ref, Manifest], own
 def _rollouts(wanted: Mapping[Ref, Manifest], there: Mapping[Ref, Manifest]) -> Iterable[tuple[str, bool]]:
     """Each component with a Deployment, and whether only pods of its desired template are left.
 
-    Until then a pod of the old template may still restart and read its old stage file.
+    Until then a pod of the old template may still restart and read its old stage file, or join its old master.
     """
     for ref, deployment in wanted.items():
         if ref.kind is DEPLOYMENT:

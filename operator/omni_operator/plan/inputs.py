@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from omni_contract.api.v1alpha1 import LogLevel, MonitoringSpec, OmniModelSpec, StageSpec
 from omni_contract.presets import PRESETS
-from omni_contract.resolve import ResolvedModel
+from omni_contract.resolve import ResolvedModel, device_of_master, managed_stores
 from omni_contract.resolve.graph import replaces_preset
 from omni_operator.plan import names
 from omni_operator.plan.record import Record
@@ -56,6 +56,8 @@ class Inputs:
 def inputs_of(spec: OmniModelSpec, model: ResolvedModel, refresh: str | None) -> Inputs:
     units = {stage.name: names.digest(names.canonical(_of_stage(spec, model, stage.name))) for stage in model.stages}
     units[names.FRONTEND] = names.digest(names.canonical(_of_frontend(spec)))
+    for connector in managed_stores(model):
+        units[names.master_component(connector)] = names.digest(names.canonical(_of_master(model, connector)))
     return Inputs(units, {edge.name: edge.contract_hash for edge in model.edges}, refresh)
 
 
@@ -89,6 +91,7 @@ def _of_stage(spec: OmniModelSpec, model: ResolvedModel, name: str) -> JsonValue
             edge.model_dump(mode="json", exclude_defaults=True) for edge in spec.edges if name in (edge.from_, edge.to)
         ],
         "neighbours": [*sorted(neighbours)],
+        **_connectors(spec, model, name),
         **_certificate(spec, name),
         **_log_level(own.log_level or spec.monitoring.log_level),
         **({} if tracing is None else {"collector": tracing.otlp_endpoint}),
@@ -104,6 +107,18 @@ def _of_frontend(spec: OmniModelSpec) -> JsonValue:
         **_log_level(frontend.log_level or spec.monitoring.log_level),
         **({} if tracing is None else {"tracing": tracing.model_dump(mode="json", exclude_defaults=True)}),
     }
+
+
+def _connectors(spec: OmniModelSpec, model: ResolvedModel, name: str) -> dict[str, JsonValue]:
+    """Settings that the user gives to what the stage's edges travel by; nothing where there are none."""
+    used = {edge.connector for edge in model.edges if name in (edge.source, edge.target)}
+    own = [connector for connector in spec.connectors if connector.name in used]
+    return {"connectors": [one.model_dump(mode="json", exclude_defaults=True) for one in own]} if own else {}
+
+
+def _of_master(model: ResolvedModel, connector: str) -> JsonValue:
+    """It runs on the image of a stage, so that a stage that is moved to another pool may move it, too."""
+    return {"connector": connector, "pool": device_of_master(model, connector).pool}
 
 
 def _certificate(spec: OmniModelSpec, component: str) -> dict[str, JsonValue]:

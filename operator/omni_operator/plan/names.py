@@ -21,6 +21,15 @@ def component_name(model: str, component: str) -> str:
     return shortened(f"{model}-{component}")
 
 
+def master_component(connector: str) -> str:
+    """The component that is a connector's master. Longer than any stage's name, so that none can have it."""
+    return f"connector-{connector}-master"
+
+
+def is_master(component: str) -> bool:
+    return component.startswith("connector-") and component.endswith("-master")
+
+
 def stage_file_name(model: str, stage: str, content: str) -> str:
     return _hashed(f"{model}-{stage}", content)
 

@@ -18,6 +18,7 @@ from omni_operator.plan.workload import Counts, condition, counts_of, is_availab
 
 MESSAGE_LIMIT = 1024
 NOTHING = Counts(desired=0, updated=0, ready=0, total=0)
+NO_MASTERS = Finding(True, Reason.ALL_READY, "no connector of the model needs a master of its own")
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class _Component:
-    """A stage or the frontend, as seen."""
+    """A stage, the frontend or the master of a connector, as seen."""
 
     name: str
     counts: Counts
@@ -53,6 +54,10 @@ class _Component:
         return self.cause.message if self.cause else f"{self.counts.ready} of {self.counts.desired} replicas are ready"
 
     @property
+    def is_stage(self) -> bool:
+        return _is_stage(self.name)
+
+    @property
     def is_in_trouble(self) -> bool:
         return self.cause is not None and self.cause.is_fault
 
@@ -64,9 +69,8 @@ class _Component:
 def status_of(observed: Observed, done: Pass, now: str) -> OmniModelStatus:
     """`now` (RFC 3339) becomes the transition time of conditions that changed."""
     components = [_component(observed, done, name) for name in done.replicas]
-    stages = [component for component in components if component.name != names.FRONTEND]
-    frontend = next(component for component in components if component.name == names.FRONTEND)
-    findings = _findings(observed, done, stages, frontend)
+    stages = [component for component in components if component.is_stage]
+    findings = _findings(observed, done, components)
     return OmniModelStatus(
         observed_generation=observed.generation,
         phase=_phase(observed, components, findings),
@@ -84,6 +88,7 @@ def rejected_status(observed: Observed, problems: str, now: str) -> OmniModelSta
     invalid = Finding(False, Reason.INVALID, _short(problems))
     findings = {
         "Accepted": invalid,
+        "ConnectorsReady": Finding(None, Reason.INVALID, "the model was not accepted"),
         "StagesReady": Finding(None, Reason.INVALID, "the model was not accepted"),
         "FrontendReady": Finding(None, Reason.INVALID, "the model was not accepted"),
         "Progressing": Finding(False, Reason.INVALID, "nothing is changed until the model is corrected"),
@@ -124,19 +129,26 @@ def _component(observed: Observed, done: Pass, name: str) -> _Component:
     )
 
 
+def _is_stage(component: str) -> bool:
+    return component != names.FRONTEND and not names.is_master(component)
+
+
 def _cause(observed: Observed, name: str, deployment: Manifest) -> Cause | None:
     pods = observed.pods_of(name)
     fault = cause_of(deployment, pods, observed.events)
-    return rest_of(pods) if fault is None and name != names.FRONTEND else fault
+    return rest_of(pods) if fault is None and _is_stage(name) else fault
 
 
-def _findings(observed: Observed, done: Pass, stages: Sequence[_Component], frontend: _Component) -> dict[str, Finding]:
-    components = [*stages, frontend]
+def _findings(observed: Observed, done: Pass, components: Sequence[_Component]) -> dict[str, Finding]:
+    masters = [component for component in components if names.is_master(component.name)]
+    stages = [component for component in components if component.is_stage]
+    frontends = [component for component in components if component.name == names.FRONTEND]
     is_suspended = observed.owner.is_suspended
     findings = {
         "Accepted": Finding(True, Reason.ACCEPTED, "the model was read and resolved"),
+        "ConnectorsReady": _readiness(masters, is_suspended) if masters else NO_MASTERS,
         "StagesReady": _readiness(stages, is_suspended),
-        "FrontendReady": _readiness([frontend], is_suspended=False),
+        "FrontendReady": _readiness(frontends, is_suspended=False),
         "Progressing": _progress(done, components),
         "Stalled": _stall(done, components),
     }
@@ -175,7 +187,7 @@ def _stall(done: Pass, components: Iterable[_Component]) -> Finding:
 
 def _ready(done: Pass, findings: Mapping[str, Finding]) -> Finding:
     """Only at the current generation, with everything written and every replica new and ready."""
-    for name in ("StagesReady", "FrontendReady"):
+    for name in ("ConnectorsReady", "StagesReady", "FrontendReady"):
         if not findings[name].holds:
             return findings[name]
     if not done.is_settled:

@@ -2,6 +2,7 @@
 
 from omni_contract.resolve.checks import spec_problems
 from omni_contract.resolve.documents import StageLocation, stage_file, stage_revision, stage_table
+from omni_contract.resolve.masters import device_of_master, managed_stores, with_masters_at
 from omni_contract.resolve.model import ResolveError, resolve
 from omni_contract.resolve.resolved import (
     ResolvedDevice,
@@ -19,9 +20,12 @@ __all__ = [
     "ResolvedStage",
     "StageLocation",
     "VolumeSource",
+    "device_of_master",
+    "managed_stores",
     "resolve",
     "spec_problems",
     "stage_file",
     "stage_revision",
     "stage_table",
+    "with_masters_at",
 ]

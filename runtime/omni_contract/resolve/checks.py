@@ -6,7 +6,7 @@ from omni_contract.api.problems import Path, Problem
 from omni_contract.api.rules import rule_problems
 from omni_contract.api.v1alpha1 import ENGINE_FIELDS, EdgeSpec, OmniModelSpec, StageSpec
 from omni_contract.presets import Preset
-from omni_contract.resolve.connectors import master_problems, memory_problems
+from omni_contract.resolve.connectors import memory_problems
 from omni_contract.resolve.devices import device_problems
 from omni_contract.resolve.graph import CycleError, Graph, output_of, preset_of, stage_graph
 from omni_contract.resolve.phases import phase_problems
@@ -45,8 +45,6 @@ def placement_problems(spec: OmniModelSpec, catalog: AcceleratorCatalog) -> list
             problems.append(Problem((*path, "fake"), message))
     if not catalog.stages_share_memory:
         problems += memory_problems(spec, graph.edges)
-    if not catalog.starts_masters:
-        problems += master_problems(spec, graph.edges)
     return problems
 
 

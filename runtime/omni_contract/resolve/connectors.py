@@ -21,20 +21,6 @@ def connectors_with_settings(
     return {name: connector for name, connector in found.items() if connector is not None}
 
 
-def master_problems(spec: OmniModelSpec, edges: Iterable[EdgeSpec]) -> list[Problem]:
-    """Stores whose master nobody starts where the stages run."""
-    chosen = {edge.connector for edge in edges}
-    return [
-        Problem(
-            ("spec", "connectors", index, "mooncakeStore", "managed"),
-            f'connector "{connector.name}" wants its master started, which only omni serve does; run a mooncake_master '
-            "in the cluster and name it (master: HOST:PORT)",
-        )
-        for index, connector in enumerate(spec.connectors)
-        if connector.name in chosen and connector.mooncake_store is not None and connector.mooncake_store.managed
-    ]
-
-
 def memory_problems(spec: OmniModelSpec, edges: Iterable[EdgeSpec]) -> list[Problem]:
     """Edges over shared memory between stages that share none."""
     shared = {"shm", *(connector.name for connector in spec.connectors if connector.shm)}

@@ -13,6 +13,8 @@ HEALTH_PORT = 50052
 """In the clear, for the kubelet's probes, where STAGE_PORT speaks TLS."""
 FRONTEND_PORT = 8000
 METRICS_PORT = 9090
+MASTER_PORT, MASTER_ADMIN_PORT = 50051, 9003
+"""Of the master of a managed store, in a pod of its own."""
 
 STAGE_FILE_PATH = "/etc/omni/stage.json"
 STAGE_TABLE_PATH = "/etc/omni/stage-table.json"

@@ -19,7 +19,6 @@ def local_catalog(spec: OmniModelSpec, machine: Machine, allow_fake_engine: bool
         pools={name: Pool(profile=_vendor_of(name, machine).value) for name in names},
         allow_fake_engine=allow_fake_engine,
         stages_share_memory=True,
-        starts_masters=True,
     )
 
 

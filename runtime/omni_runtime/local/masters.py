@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from omni_contract.api.v1alpha1 import ConnectorSpec
+from omni_contract.resolve.masters import managed_stores, with_masters_at
 from omni_contract.resolve.resolved import ResolvedModel
 from omni_runtime.local.plan import LocalPlan, Place, ProcessPlan, local_plan
 
@@ -36,19 +36,7 @@ class Master:
 
 def with_masters(model: ResolvedModel, place: Place, free_port: Callable[[], int]) -> LocalPlan:
     """The plan of a model, with a master for each store that wants one; stages are told where it is."""
-    managed = [connector.name for connector in model.connectors if _is_managed(connector)]
-    masters = {name: Master(name, free_port(), free_port()) for name in managed}
-    told = tuple(_told(connector, masters.get(connector.name)) for connector in model.connectors)
-    plan = local_plan(replace(model, connectors=told), place)
+    masters = {name: Master(name, free_port(), free_port()) for name in managed_stores(model)}
+    addresses = {name: f"{LOOPBACK}:{master.port}" for name, master in masters.items()}
+    plan = local_plan(with_masters_at(model, addresses), place)
     return replace(plan, services=tuple(master.process for master in masters.values()))
-
-
-def _is_managed(connector: ConnectorSpec) -> bool:
-    return connector.mooncake_store is not None and connector.mooncake_store.managed
-
-
-def _told(connector: ConnectorSpec, master: Master | None) -> ConnectorSpec:
-    if master is None or connector.mooncake_store is None:
-        return connector
-    address = f"{LOOPBACK}:{master.port}"
-    return connector.with_block(connector.mooncake_store.model_copy(update={"managed": False, "master": address}))

@@ -18,9 +18,7 @@ FAST = {"name": "fast", "shm": {"size": "1Gi"}}
 
 
 def _model(changes: dict[str, Any], stages_share_memory: bool = True) -> ResolvedModel:
-    here = catalog(
-        pools={"cpu": Pool(profile="cpu")}, stages_share_memory=stages_share_memory, starts_masters=stages_share_memory
-    )
+    here = catalog(pools={"cpu": Pool(profile="cpu")}, stages_share_memory=stages_share_memory)
     return resolve("painter", "team", spec(changes), here)
 
 
@@ -83,20 +81,6 @@ def test_shared_memory_is_refused_between_pods(changes: dict[str, Any], path: st
 
 def test_an_unused_connector_of_shared_memory_disturbs_no_pod() -> None:
     assert _model({"connectors": [FAST]}, stages_share_memory=False).connectors == ()
-
-
-def test_a_store_whose_master_nobody_would_start_is_refused_in_a_cluster() -> None:
-    store = {"name": "store", "mooncakeStore": {"managed": True}}
-    changes = {"edges": [{**ENCODER_EDGE, "connector": "store"}], "connectors": [FAST, store]}
-
-    assert [connector.name for connector in _model(changes).connectors] == ["shm", "store"]
-    with pytest.raises(ResolveError) as refused:
-        _model(changes, stages_share_memory=False)
-
-    assert {dotted(problem.path): problem.message for problem in refused.value.problems} == {
-        "spec.connectors[1].mooncakeStore.managed": 'connector "store" wants its master started, which only omni serve '
-        "does; run a mooncake_master in the cluster and name it (master: HOST:PORT)"
-    }
 
 
 def test_an_unused_store_starts_nothing_and_disturbs_no_pod() -> None:

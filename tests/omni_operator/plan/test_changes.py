@@ -137,3 +137,13 @@ def test_an_object_of_a_deleted_model_of_the_same_name_is_waited_for(desired: li
     assert not changes.apply
     assert not changes.foreign
     assert Ref(changes.leaving[0].kind, desired[0]["metadata"]["name"]) in changes.leaving
+
+
+def test_a_master_stays_until_the_last_pod_that_may_join_it_is_gone() -> None:
+    spec = a_spec(connectors=[{"name": "store", "mooncakeStore": {"managed": True}}])
+    before = children_of(a_model({**spec, "edges": [{**edge, "connector": "store"} for edge in spec["edges"]]}))
+    wanted = children_of(a_model())
+    master = {f"{kind} toy-connector-store-master" for kind in ("Service", "Deployment")}
+    assert not master & names(changes_of(wanted, live(before), UID).delete)
+    done = {ref_of(one): one for one in [*live(before), *live(wanted)]}
+    assert master <= names(changes_of(wanted, done.values(), UID).delete)

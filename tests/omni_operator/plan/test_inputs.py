@@ -175,3 +175,18 @@ def test_a_folder_for_profiles_or_an_admin_port_makes_its_stage_stale(
     record: Record, field: str, value: object
 ) -> None:
     assert inputs(edited(field, value)).stale_units(record) == {"denoiser"}
+
+
+def with_connector(**settings: object) -> Manifest:
+    """The first edge travels by a store with these settings, the second as it likes."""
+    spec = a_spec(connectors=[{"name": "store", "mooncakeStore": {"managed": True, **settings}}])
+    spec["edges"][0]["connector"] = "store"
+    return a_model(spec)
+
+
+def test_settings_of_a_connector_make_both_ends_of_its_edges_stale_and_not_its_master() -> None:
+    assert stale(with_connector(), with_connector(segmentSize="1Gi")) == {"encoder", "denoiser"}
+
+
+def test_a_new_store_has_a_master_to_be_rendered() -> None:
+    assert stale(a_model(), with_connector()) == {"encoder", "denoiser", "connector-store-master"}

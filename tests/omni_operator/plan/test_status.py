@@ -10,7 +10,7 @@ from omni_operator.plan.conditions import Reason
 from omni_operator.plan.observe import Observed
 from omni_operator.plan.status import MESSAGE_LIMIT, Pass, read_status, rejected_status, status_of
 from tests.support.fake_kube import rolled_out
-from tests.support.operator_models import a_model, a_record, children_of, resolved
+from tests.support.operator_models import a_model, a_record, a_spec, children_of, resolved
 
 NOW = "2026-11-30T13:00:00Z"
 REPLICAS = {"encoder": 1, "denoiser": 1, "decoder": 1, "frontend": 1}
@@ -52,7 +52,7 @@ OVERDUE = {
 
 
 def test_every_condition_is_always_there() -> None:
-    kinds = ["Accepted", "StagesReady", "FrontendReady", "Progressing", "Stalled", "Ready"]
+    kinds = ["Accepted", "ConnectorsReady", "StagesReady", "FrontendReady", "Progressing", "Stalled", "Ready"]
     for status in (
         status_of(observed(), a_pass(), NOW),
         status_of(observed(denoiser=STARTING), a_pass(), NOW),
@@ -219,3 +219,30 @@ def test_a_fault_beside_a_stage_that_sleeps_is_what_counts() -> None:
 def test_a_frontend_never_sleeps() -> None:
     status = status_of(observed(frontend=NOT_READY, pods=[sleeping("frontend")]), a_pass(), NOW)
     assert condition(status, "FrontendReady") == ("False", "NotReady")
+
+
+def with_master(**seen: Any) -> OmniModelStatus:
+    """Of a model with a managed store; what differs in the status of the master's Deployment."""
+    spec = a_spec(connectors=[{"name": "store", "mooncakeStore": {"managed": True}}])
+    model = a_model({**spec, "edges": [{**edge, "connector": "store"} for edge in spec["edges"]]})
+    replicas = {"connector-store-master": 1, **REPLICAS}
+    done = a_pass(model=resolved(model), record=a_record(model), replicas=replicas)
+    return status_of(observed(model, **{"connector-store-master": seen}), done, NOW)
+
+
+def test_a_model_is_ready_only_with_the_master_of_its_store() -> None:
+    assert condition(with_master(), "ConnectorsReady") == ("True", "AllReady")
+    assert condition(with_master(), "Ready")[0] == "True"
+    away = with_master(**NOT_READY)
+    assert condition(away, "ConnectorsReady") == condition(away, "Ready") == ("False", "NotReady")
+    assert condition(away, "StagesReady")[0] == "True"
+
+
+def test_a_master_is_no_stage() -> None:
+    assert with_master().stages_ready == "3/3"
+    assert "connector-store-master" not in [one.name for one in with_master().stages]
+
+
+def test_a_model_without_a_master_has_ready_connectors() -> None:
+    status = status_of(observed(), a_pass(), NOW)
+    assert condition(status, "ConnectorsReady") == ("True", "AllReady")
