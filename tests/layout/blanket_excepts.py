@@ -2,7 +2,7 @@
 
 ALLOWED = {
     "operator/omni_operator/controller.py:Controller._look_at": "a failed pass leaves the other models their turn",
-    "runtime/omni_runtime/diffusion/step_thread.py:StepThread._advance": "a failed request leaves the thread to others",
+    "runtime/omni_runtime/stepping/step_thread.py:StepThread._advance": "a failed request leaves the thread to others",
     "runtime/omni_runtime/frontend/request_scope.py:RequestScope._guarded": "a defect becomes a 500 and a log line",
     "runtime/omni_runtime/worker/job.py:Job._outcome": "a failed request ends alone, with its reason on the wire",
 }

@@ -1,5 +1,7 @@
-"""Every test of this folder needs torch and is of level `models`; it shares one tiny checkpoint per session."""
+"""Every test of this folder needs torch and is of level `models`; they share tiny checkpoints."""
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models") / "qwen-image"
-    family("qwen-image").build_tiny(folder, 0, lambda line: None)
-    return folder
+def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The tiny checkpoint of a family, built when it is first asked for."""
+    root = tmp_path_factory.mktemp("models")
+
+    @cache
+    def built(name: str) -> Path:
+        family(name).build_tiny(root / name, 0, lambda line: None)
+        return root / name
+
+    return built
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tiny_checkpoint: Callable[[str], Path]) -> Path:
+    return tiny_checkpoint("qwen-image")

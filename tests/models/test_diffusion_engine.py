@@ -19,9 +19,9 @@ from safetensors.torch import load_file, save_file
 from omni_contract.accelerators import Vendor
 from omni_contract.api.v1alpha1 import DiffusionEngine as DiffusionBlock
 from omni_contract.wire.errors import ErrorCode, OmniError
-from omni_runtime.diffusion.device import DeviceMissingError
 from omni_runtime.engines.diffusion import create
 from omni_runtime.engines.protocol import StageOutput, StageProgress, StageUsage
+from omni_runtime.stepping.device import DeviceMissingError
 from tests.models.engines import image, loaded, output, pixels, stage_file, stage_request
 from tests.support.reference_images import ReferenceRequest, reference_images
 
@@ -141,7 +141,7 @@ async def test_cancelling_stops_within_one_step_and_frees_what_the_request_held(
 
 def count_turns(engine) -> int:
     """Denoising steps so far, counted in the model itself."""
-    transformer = engine._model.pipeline._blocks.transformer
+    transformer = engine._model.ready._blocks.transformer
     if not hasattr(transformer, "counted_steps"):
         transformer.counted_steps = 0
         transformer.register_forward_hook(lambda module, *_: setattr(module, "counted_steps", module.counted_steps + 1))

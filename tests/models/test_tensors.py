@@ -6,7 +6,7 @@ import torch
 from omni_contract.wire.codec import decode, encode
 from omni_contract.wire.errors import OmniError
 from omni_contract.wire.payload import DTYPES
-from omni_runtime.diffusion.tensors import to_array, to_payload, to_tensor, to_tensors
+from omni_runtime.stepping.tensors import to_array, to_payload, to_tensor, to_tensors
 
 CPU = torch.device("cpu")
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -13,30 +12,10 @@ from diffusers.modular_pipelines.modular_pipeline import SequentialPipelineBlock
 from diffusers.modular_pipelines.modular_pipeline_utils import ComponentSpec
 
 from omni_contract.api.v1alpha1 import DiffusionPhase
-from omni_contract.wire.errors import ErrorCode, OmniError
-from omni_runtime.diffusion import weights
 from omni_runtime.diffusion.library_logs import tame_library_logs
 from omni_runtime.families.protocol import DiffusionFamily
-
-STORED_DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
-"""safetensors' names."""
-
-
-class ModelLoadError(OmniError):
-    """The model folder cannot be used as it is; the message says why, and needs no traceback."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorCode.STAGE_FAILED, message)
-
-
-@dataclass(frozen=True)
-class LoadPlan:
-    """`dtype` None keeps each component as it is stored; `is_dummy` makes random weights from the configurations."""
-
-    folder: Path
-    device: torch.device
-    dtype: torch.dtype | None = None
-    is_dummy: bool = False
+from omni_runtime.stepping import weights
+from omni_runtime.stepping.loading import LoadPlan, ModelLoadError, stored_dtype
 
 
 def load_blocks(
@@ -55,7 +34,7 @@ def load_blocks(
         yield f"loading {name} {position}/{len(wanted)}"
         pipeline.register_components(**{name: _component(pipeline.get_component_spec(name), plan)})
         yield None
-    yield f"loaded {weights.size_bytes(pipeline) / 2**30:.3g} GiB in {monotonic() - began:.1f} s"
+    yield f"loaded {weights.size_bytes(modules_of(pipeline)) / 2**30:.3g} GiB in {monotonic() - began:.1f} s"
     return pipeline
 
 
@@ -82,18 +61,6 @@ def _component(spec: ComponentSpec, plan: LoadPlan) -> Any:
     return module.to(plan.device).eval()
 
 
-def stored_dtype(folder: Path) -> torch.dtype:
-    """The element type of a component's weights, from the first safetensors header; float32 if it says none."""
-    for file in sorted(folder.glob("*.safetensors")):
-        with file.open("rb") as stream:
-            header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
-        found = {entry["dtype"] for name, entry in header.items() if name != "__metadata__"}
-        for name, dtype in STORED_DTYPES.items():
-            if name in found:
-                return dtype
-    return torch.float32
-
-
 def _random_module(kind: Any, folder: Path) -> torch.nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -102,3 +69,9 @@ def _random_module(kind: Any, folder: Path) -> torch.nn.Module:
             return diffusers_module
         transformers_module: torch.nn.Module = kind(kind.config_class.from_pretrained(str(folder)))
         return transformers_module
+
+
+def modules_of(blocks: ModularPipeline) -> list[torch.nn.Module]:
+    """The components with weights."""
+    components = [getattr(blocks, name) for name in blocks.pretrained_component_names]
+    return [component for component in components if isinstance(component, torch.nn.Module)]

@@ -16,10 +16,11 @@ from diffusers.modular_pipelines.modular_pipeline import PipelineState
 from omni_contract.api.v1alpha1 import DiffusionPhase
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Payload
+from omni_runtime.diffusion.loading import modules_of
 from omni_runtime.diffusion.request import ImageRequest
-from omni_runtime.diffusion.tensors import to_payload, to_tensors
 from omni_runtime.engines.protocol import StageProgress
 from omni_runtime.families.protocol import DiffusionFamily
+from omni_runtime.stepping.tensors import to_payload, to_tensors
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,10 @@ class PhasePipeline:
         self._blocks = blocks
         self._device = device
 
+    @property
+    def modules(self) -> list[torch.nn.Module]:
+        return modules_of(self._blocks)
+
     def turns(self, request: ImageRequest, payloads: tuple[Payload, ...]) -> Iterator[Turned | None]:
         """Work for the step thread: a turn is one denoising step, or another phase whole. The result comes last."""
         components, state = self._begin(request, payloads)
@@ -59,7 +64,7 @@ class PhasePipeline:
         selected = self._family.select(self._phases[-1], state.values)
         yield StageResult(to_payload(selected), *self._tokens(request))
 
-    def probe_turns(self) -> Iterator[Turned | None]:
+    def test_turns(self) -> Iterator[Turned | None]:
         """A real request at a small size and with few steps, on made-up input if the stage is not the first."""
         limits = self._family.limits
         request = ImageRequest(

@@ -1,6 +1,7 @@
 """A Qwen-style byte-level tokenizer trained on a few sentences here, so that tiny checkpoints need no download."""
 
 import json
+from collections.abc import Mapping, Sequence
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import Qwen2Tokenizer
@@ -23,12 +24,23 @@ SENTENCES = (
 )
 
 
-def train_tokenizer() -> Qwen2Tokenizer:
+def train_tokenizer(
+    special_tokens: Sequence[str] = SPECIAL_TOKENS,
+    named_tokens: Mapping[str, str] | None = None,
+    words: Sequence[str] = (),
+) -> Qwen2Tokenizer:
+    """`named_tokens` become attributes, such as `image_token`; each of `words` is one token wherever it stands."""
     vocabulary, merges = _byte_pairs()
     tokenizer = Qwen2Tokenizer(
-        vocab=vocabulary, merges=merges, eos_token="<|im_end|>", pad_token="<|endoftext|>", model_max_length=4096
+        vocab=vocabulary,
+        merges=merges,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        model_max_length=4096,
+        **({"extra_special_tokens": dict(named_tokens)} if named_tokens else {}),
     )
-    tokenizer.add_tokens(list(SPECIAL_TOKENS), special_tokens=True)
+    tokenizer.add_tokens(list(special_tokens), special_tokens=True)
+    tokenizer.add_tokens(list(words))
     return tokenizer
 
 

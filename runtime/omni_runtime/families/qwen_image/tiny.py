@@ -16,11 +16,10 @@ from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Q
 
 from omni_runtime.diffusion.library_logs import tame_library_logs
 from omni_runtime.families.protocol import Report
+from omni_runtime.families.tiny_checkpoint import check_parameters, open_to_readers
 from omni_runtime.families.tiny_tokenizer import train_tokenizer
 
 HIDDEN = 64
-MAX_PARAMETERS = 5_000_000
-MAX_MAGNITUDE = 10.0
 PROMPT_GAIN = 2.5
 """Widens the transformer's weights until prompt and seed both show; torch's own initialization hides the prompt."""
 
@@ -39,12 +38,10 @@ def build(folder: Path, seed: int, report: Report) -> None:
             tokenizer=tokenizer,
             transformer=_transformer(),
         )
-    _check_parameters(pipeline)
+    check_parameters((name, part) for name, part in pipeline.components.items() if isinstance(part, torch.nn.Module))
     report(f"writing {folder}")
     pipeline.save_pretrained(folder)
-    for path in (folder, *folder.rglob("*")):
-        # Stage pods read the folder as another user.
-        path.chmod(0o755 if path.is_dir() else 0o644)
+    open_to_readers(folder)
 
 
 def _scheduler() -> FlowMatchEulerDiscreteScheduler:
@@ -120,14 +117,3 @@ def _vae() -> AutoencoderKLQwenImage:
     return AutoencoderKLQwenImage(
         base_dim=8, z_dim=16, dim_mult=[1, 2, 4, 4], num_res_blocks=1, temperal_downsample=[False, True, True]
     ).eval()
-
-
-def _check_parameters(pipeline: QwenImagePipeline) -> None:
-    modules = {name: part for name, part in pipeline.components.items() if isinstance(part, torch.nn.Module)}
-    parameters = {f"{name}.{key}": p for name, part in modules.items() for key, p in part.named_parameters()}
-    wild = [name for name, p in parameters.items() if not (p.isfinite().all() and p.abs().max() <= MAX_MAGNITUDE)]
-    if wild:
-        raise ValueError(f"parameters are not finite and small: {', '.join(wild)}")
-    count = sum(p.numel() for p in parameters.values())
-    if count > MAX_PARAMETERS:
-        raise ValueError(f"{count} parameters are more than {MAX_PARAMETERS}")

@@ -16,8 +16,8 @@ from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from omni_contract.wire.errors import ErrorCode, OmniError
-from omni_runtime.diffusion.rotation import Rotation
 from omni_runtime.engines.protocol import EngineDiedError
+from omni_runtime.stepping.rotation import Rotation
 
 logger = logging.getLogger(__name__)
 

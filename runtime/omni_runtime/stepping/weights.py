@@ -2,26 +2,25 @@
 
 import ctypes
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
-from diffusers import ModularPipeline
 
 HOST = torch.device("cpu")
 
 
-def size_bytes(blocks: ModularPipeline) -> int:
-    return sum(tensor.nbytes for tensor in _tensors(blocks))
+def size_bytes(modules: Iterable[torch.nn.Module]) -> int:
+    return sum(tensor.nbytes for tensor in _tensors(modules))
 
 
-def move(blocks: ModularPipeline, device: torch.device) -> None:
-    for module in _modules(blocks):
+def move(modules: Iterable[torch.nn.Module], device: torch.device) -> None:
+    for module in modules:
         module.to(device)
 
 
-def drop(blocks: ModularPipeline) -> None:
+def drop(modules: Iterable[torch.nn.Module]) -> None:
     """Frees the memory at once, whoever still refers to the modules; they cannot be used any more."""
-    for tensor in _tensors(blocks):
+    for tensor in _tensors(modules):
         tensor.data = tensor.new_empty(0)
 
 
@@ -35,14 +34,7 @@ def give_back(device: torch.device) -> None:
         trim(0)
 
 
-def _modules(blocks: ModularPipeline) -> Iterator[torch.nn.Module]:
-    for name in blocks.pretrained_component_names:
-        component = getattr(blocks, name)
-        if isinstance(component, torch.nn.Module):
-            yield component
-
-
-def _tensors(blocks: ModularPipeline) -> Iterator[torch.Tensor]:
-    for module in _modules(blocks):
+def _tensors(modules: Iterable[torch.nn.Module]) -> Iterator[torch.Tensor]:
+    for module in modules:
         yield from module.parameters()
         yield from module.buffers()

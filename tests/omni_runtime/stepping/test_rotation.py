@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omni_runtime.diffusion.rotation import Rotation
+from omni_runtime.stepping.rotation import Rotation
 
 
 def rotation_of(*members: str) -> Rotation[str]:

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 
 from omni_contract.wire.errors import ErrorCode, OmniError
-from omni_runtime.diffusion.step_thread import Mailbox, StepThread, Ticket
 from omni_runtime.engines.protocol import EngineDiedError
+from omni_runtime.stepping.step_thread import Mailbox, StepThread, Ticket
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="none")
 
