@@ -19,7 +19,7 @@ from benchmarks.ledger import write_entry
 from benchmarks.load import answered, closed_loop, open_loop, quantile, requester
 from benchmarks.stages import FakeStage, running_stages
 from omni_contract.api.v1alpha1 import FakeEngine
-from omni_runtime.orchestrator.routing import Candidate, Choose, choose
+from omni_runtime.orchestrator.routing import NO_WISH, Candidate, Choose, Wish, choose
 
 COMMAND = "python -m benchmarks.replicas"
 STEP_S = 0.01
@@ -36,7 +36,7 @@ class RandomChoice:
     def __init__(self) -> None:
         self._dice = random.Random(0)
 
-    def __call__(self, candidates: Sequence[Candidate], work_s: float) -> Candidate | None:
+    def __call__(self, candidates: Sequence[Candidate], work_s: float, wish: Wish = NO_WISH) -> Candidate | None:
         return self._dice.choice(candidates) if candidates else None
 
 

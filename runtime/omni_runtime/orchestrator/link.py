@@ -77,6 +77,10 @@ class Link:
         return self.replica is not None and self._sleeps
 
     @property
+    def locality(self) -> str:
+        return self.replica.locality if self.replica else ""
+
+    @property
     def max_in_flight(self) -> int:
         return self.replica.max_in_flight if self.replica else 0
 
@@ -207,6 +211,7 @@ def replica_info(address: str, info: wire.WorkerInfo) -> ReplicaInfo:
         max_in_flight=max(1, info.max_in_flight),
         inputs=_contracts(info.inputs),
         outputs=_contracts(info.outputs),
+        locality=info.locality,
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from omni_contract.wire.errors import OmniError
 from omni_runtime.orchestrator.fair_queue import FairQueue
 from omni_runtime.orchestrator.link import Link
-from omni_runtime.orchestrator.routing import Choose, can_read, choose, preferred
+from omni_runtime.orchestrator.routing import NO_WISH, Choose, Wish, can_read, choose, preferred
 from omni_runtime.orchestrator.work import ANY, Kind, WorkModel
 
 REFUSED_PAUSE_S = 0.05
@@ -53,6 +53,7 @@ class Ticket:
     tenant: str = ""
     priority: int = 0
     kind: Kind = ANY
+    wish: Wish = NO_WISH
     deserted_since_s: float | None = field(default=None, init=False)
     """Since when no replica could serve it."""
     is_waiting: bool = field(default=True, init=False)
@@ -158,7 +159,9 @@ class StagePool:
         if ticket.avoid:
             fitting = preferred(fitting, ticket.avoid)
         free = [link for link in fitting if link.has_room]
-        link = self._choose(free, self.work.predict_s(ticket.kind)) if len(free) > 1 else next(iter(free), None)
+        link = next(iter(free), None)
+        if len(free) > 1:
+            link = self._choose(free, self.work.predict_s(ticket.kind), ticket.wish)
         if link is not None:
             self._choices += 1
             link.last_chosen = self._choices

@@ -22,7 +22,8 @@ class SessionRequest:
 
     `request_id` is unique among all frontends. `parameters` override the stage table's sampling defaults. `modalities`
     names the outputs wanted; empty means every final output. `timeout_s` None means the model's request timeout.
-    Tenants take turns in a queue; `priority` orders the requests of one tenant, the least first.
+    Tenants take turns in a queue; `priority` orders the requests of one tenant, the least first. Requests of one
+    `affinity` key go to the same replicas as long as they need not wait for them.
     """
 
     request_id: str
@@ -33,6 +34,7 @@ class SessionRequest:
     traceparent: str = ""
     tenant: str = ""
     priority: int = 0
+    affinity: str = ""
 
     @cached_property
     def kind(self) -> Kind:

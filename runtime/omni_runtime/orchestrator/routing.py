@@ -2,9 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Protocol, TypeVar
 
 from omni_runtime.orchestrator.graph import Plan, PlannedStage
+
+FAR = 0.1
+"""A replica that must fetch its inputs from another host is taken if it is done sooner by more than this share."""
+COLD = 0.5
+"""The same for one that is not the home of the request's affinity key, which has cached what such requests share."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +25,22 @@ class ReplicaInfo:
     max_in_flight: int
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
+    locality: str = ""
+    """Equal for workers that share memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Where a request would like to run, as long as it need not wait for it.
+
+    `localities` are those of the workers that hold its inputs; requests of one `affinity` key share a prefix.
+    """
+
+    localities: frozenset[str] = frozenset()
+    affinity: str = ""
+
+
+NO_WISH = Wish()
 
 
 class Choice(Protocol):
@@ -26,6 +48,9 @@ class Choice(Protocol):
 
     @property
     def address(self) -> str: ...
+
+    @property
+    def locality(self) -> str: ...
 
     @property
     def work_left_s(self) -> float:
@@ -50,16 +75,35 @@ Candidate = TypeVar("Candidate", bound=Choice)
 
 
 class Choose(Protocol):
-    def __call__(self, candidates: Sequence[Candidate], work_s: float) -> Candidate | None:
+    def __call__(self, candidates: Sequence[Candidate], work_s: float, wish: Wish = NO_WISH) -> Candidate | None:
         """One of the candidates for work that takes about so long on a replica of usual speed."""
         ...
 
 
-def choose(candidates: Sequence[Candidate], work_s: float) -> Candidate | None:
+def choose(candidates: Sequence[Candidate], work_s: float, wish: Wish = NO_WISH) -> Candidate | None:
     """The replica that is predicted to be done first with what it has and this work; among equals, the longest idle."""
     if len(candidates) < 2:
         return candidates[0] if candidates else None
-    return min(candidates, key=lambda candidate: (_done_in_s(candidate, work_s), candidate.last_chosen))
+    if wish is NO_WISH:
+        return min(candidates, key=lambda candidate: (_done_in_s(candidate, work_s), candidate.last_chosen))
+    home = _home(candidates, wish.affinity)
+
+    def cost(candidate: Candidate) -> tuple[float, int]:
+        is_far = bool(wish.localities) and candidate.locality not in wish.localities
+        is_cold = bool(home) and candidate.address != home
+        return _done_in_s(candidate, work_s) * (1 + FAR * is_far + COLD * is_cold), candidate.last_chosen
+
+    return min(candidates, key=cost)
+
+
+def _home(candidates: Iterable[Choice], affinity: str) -> str:
+    """The address at which requests of the key meet; when it goes, only its own keys find another (rendezvous hashing).
+
+    D. Thaler, C. Ravishankar: Using Name-Based Mappings to Increase Hit Rates (1998).
+    """
+    if not affinity:
+        return ""
+    return max((blake2b(f"{affinity} {one.address}".encode()).digest(), one.address) for one in candidates)[1]
 
 
 def preferred(candidates: Iterable[Candidate], avoid: frozenset[str]) -> list[Candidate]:

@@ -325,6 +325,7 @@ class Session:
             tenant=self.request.tenant,
             priority=self.request.priority,
             kind=self.request.kind,
+            wish=self._board.wish(step, self.request.affinity),
         )
         self._context.pools[step.name].enqueue(ticket, is_urgent)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omni_runtime.orchestrator.graph import plan
-from omni_runtime.orchestrator.routing import ReplicaInfo, can_read, choose, preferred, viable
+from omni_runtime.orchestrator.routing import ReplicaInfo, Wish, can_read, choose, preferred, viable
 from tests.support.stage_tables import chain
 
 
@@ -20,6 +20,7 @@ class At:
     slowness: float = 1.0
     max_in_flight: int = 4
     last_chosen: int = 0
+    locality: str = "here"
 
 
 def info(stage: str, boot: str, inputs: Mapping[str, str] = {}, outputs: Mapping[str, str] = {}) -> ReplicaInfo:
@@ -40,6 +41,35 @@ def test_one_long_request_weighs_more_than_many_short_ones() -> None:
 def test_a_slow_replica_gets_less_work_than_a_fast_one() -> None:
     slow, fast = At("slow", work_left_s=1, slowness=4), At("fast", work_left_s=3)
     assert choose([slow, fast], 1) == fast
+
+
+def test_a_replica_beside_the_inputs_is_chosen_unless_another_is_done_much_sooner() -> None:
+    wish = Wish(localities=frozenset({"node-1"}))
+    near, far = At("near", locality="node-1", last_chosen=7), At("far", locality="node-2")
+    assert choose([far, near], 1, wish) == near
+    assert choose([far, replace(near, work_left_s=1)], 1, wish) == far
+
+
+def test_requests_of_one_key_meet_at_one_replica_and_keys_spread_over_all() -> None:
+    replicas = [At(name) for name in "abcd"]
+    homes = {key: choose(replicas, 1, Wish(affinity=key)) for key in map(str, range(64))}
+    assert set(homes.values()) == set(replicas)
+    assert all(choose(replicas[::-1], 1, Wish(affinity=key)) == home for key, home in homes.items())
+
+
+def test_a_replica_that_goes_takes_only_its_own_keys_along() -> None:
+    replicas = [At(name) for name in "abcd"]
+    for key in map(str, range(64)):
+        before, after = (choose(some, 1, Wish(affinity=key)) for some in (replicas, replicas[1:]))
+        assert before in (after, replicas[0])
+
+
+def test_no_request_waits_for_the_replica_of_its_key_while_another_is_free() -> None:
+    replicas = [At("a"), At("b")]
+    home = choose(replicas, 1, Wish(affinity="key"))
+    busy = [replace(one, work_left_s=1) if one == home else one for one in replicas]
+    chosen = choose(busy, 1, Wish(affinity="key"))
+    assert chosen is not None and home is not None and chosen.address != home.address
 
 
 def test_nobody_to_choose_from_is_none() -> None:
