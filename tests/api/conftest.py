@@ -1,4 +1,4 @@
-"""A model of fake stages behind a real frontend process, driven by the official SDK."""
+"""Models of fake stages behind real frontend processes, driven by the official SDK."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ import pytest
 from openai import OpenAI
 
 from tests.support.fake_chain import fake_chain
+from tests.support.fake_omni import fake_omni
 from tests.support.model_processes import ModelProcesses, model_processes
 
 
@@ -33,4 +34,23 @@ def url(served: ModelProcesses) -> str:
 @pytest.fixture(scope="session")
 def openai(url: str) -> Iterator[OpenAI]:
     with OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def talking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcesses]:
+    """A thinker, a talker and a vocoder, for all tests that neither break nor fill them."""
+    with model_processes(fake_omni(), tmp_path_factory.mktemp("talking")) as processes:
+        asyncio.run(processes.start())
+        yield processes
+
+
+@pytest.fixture(scope="session")
+def talking_url(talking: ModelProcesses) -> str:
+    return talking.urls[0]
+
+
+@pytest.fixture(scope="session")
+def talker(talking_url: str) -> Iterator[OpenAI]:
+    with OpenAI(base_url=f"{talking_url}/v1", api_key="none", max_retries=0, timeout=60) as client:
         yield client

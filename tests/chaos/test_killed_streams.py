@@ -40,7 +40,7 @@ def streaming_model(in_parts: bool, replicas: int = 2) -> ResolvedModel:
         for name, behavior in zip(STAGES, behaviors, strict=True)
     }
     stages["thinker"]["fake"] |= {"steps": ITEMS, "delaySeconds": STEP_S}
-    stages["vocoder"]["output"] = {"modality": "audio"}
+    stages["vocoder"]["output"] = {"modality": "video"}
     streaming = {"chunkFrames": 4, "initialChunkFrames": 1}
     edges = [{"from": one, "to": other, "streaming": streaming} for one, other in pairwise(STAGES)]
     return fake_model_of(stages, edges)

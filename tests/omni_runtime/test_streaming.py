@@ -21,7 +21,8 @@ from tests.support.item_engines import EarlyEngine, FailsOnce, ItemsEngine
 from tests.support.stage_servers import RunningModel, fake_model_of, running_model
 
 TEXT = {"output": {"modality": "text"}}
-AUDIO = {"output": {"modality": "audio"}}
+VIDEO = {"output": {"modality": "video"}}
+"""Which the fake engine does not make, so that it gives back what reached it."""
 SETTINGS = [
     None,
     {},
@@ -43,7 +44,7 @@ def edge(source: str, target: str, streaming: Mapping[str, Any] | None) -> dict[
 
 def speaker(streaming: Mapping[str, Any] | None, steps: int = 60) -> ResolvedModel:
     """A thinker makes items, a talker hands each of them on, a vocoder answers with all of them."""
-    stages = {"thinker": fake("burst", steps=steps), "talker": fake("relay"), "vocoder": fake() | AUDIO}
+    stages = {"thinker": fake("burst", steps=steps), "talker": fake("relay"), "vocoder": fake() | VIDEO}
     return fake_model_of(stages, [edge("thinker", "talker", streaming), edge("talker", "vocoder", streaming)])
 
 
@@ -107,7 +108,7 @@ async def test_a_consumer_starts_while_its_producer_still_runs(tmp_path: Path) -
 
 
 async def test_a_fan_in_reads_a_stream_and_a_whole_payload(tmp_path: Path) -> None:
-    stages = {"codes": fake("burst", steps=5), "voice": fake("delay", delaySeconds=0.01), "vocoder": fake() | AUDIO}
+    stages = {"codes": fake("burst", steps=5), "voice": fake("delay", delaySeconds=0.01), "vocoder": fake() | VIDEO}
     model_of = fake_model_of(stages, [edge("codes", "vocoder", {"chunkFrames": 2}), edge("voice", "vocoder", None)])
     async with running_model(model_of, tmp_path) as model:
         [output] = (await answer(model)).outputs
@@ -117,7 +118,7 @@ async def test_a_fan_in_reads_a_stream_and_a_whole_payload(tmp_path: Path) -> No
 
 
 async def test_a_diamond_of_streams_much_longer_than_their_buffers_comes_together(tmp_path: Path) -> None:
-    stages = {"a": fake("burst", steps=100), "b": fake("relay"), "c": fake("relay"), "d": fake("relay") | AUDIO}
+    stages = {"a": fake("burst", steps=100), "b": fake("relay"), "c": fake("relay"), "d": fake("relay") | VIDEO}
     ends = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]
     async with running_model(fake_model_of(stages, [edge(*end, {}) for end in ends]), tmp_path) as model:
         parts = [item for chunk in (await answer(model)).chunks for item in chunk.items]
@@ -137,7 +138,7 @@ async def test_large_items_stream_through_shared_memory_and_leave_it_empty(tmp_p
     codes.allow(40)
     over_shm = edge("codes", "vocoder", {"chunkFrames": 3, "leftContextFrames": 1}) | {"connector": "shm"}
     small = [{"name": "shm", "shm": {"size": "16Mi"}}]
-    stages = {"codes": fake(), "vocoder": fake() | AUDIO}
+    stages = {"codes": fake(), "vocoder": fake() | VIDEO}
     of = fake_model_of(stages, [over_shm], shares_memory=True, connectors=small)
     async with running_model(of, tmp_path, {"codes": codes}, memory) as model:
         [output] = (await answer(model)).outputs
@@ -149,7 +150,7 @@ async def test_large_items_stream_through_shared_memory_and_leave_it_empty(tmp_p
 
 
 async def test_a_stage_for_an_output_that_is_not_wanted_does_not_run(tmp_path: Path) -> None:
-    stages = {"thinker": fake("burst", steps=3) | TEXT, "vocoder": fake() | AUDIO}
+    stages = {"thinker": fake("burst", steps=3) | TEXT, "vocoder": fake() | VIDEO}
     async with running_model(fake_model_of(stages, [edge("thinker", "vocoder", {})]), tmp_path) as model:
         result = await answer(model, modalities=("text",))
         assert set(result.replicas) == {"thinker"}
@@ -169,7 +170,7 @@ async def test_a_final_output_comes_part_by_part_and_the_last_says_so(tmp_path: 
 async def test_a_part_that_is_too_large_for_a_message_is_freed_once_it_is_read(tmp_path: Path) -> None:
     engine = ItemsEngine(100, {"wave": bytes(100_000)})
     engine.allow(100)
-    async with running_model(fake_model_of({"vocoder": fake() | AUDIO}, []), tmp_path, {"vocoder": engine}) as model:
+    async with running_model(fake_model_of({"vocoder": fake() | VIDEO}, []), tmp_path, {"vocoder": engine}) as model:
         most, parts = 0, 0
         async with model.orchestrator.submit(asking()) as session:
             async for event in session:
@@ -196,7 +197,7 @@ async def test_an_engine_waits_for_a_client_who_does_not_read(tmp_path: Path) ->
 async def test_a_producer_waits_for_a_consumer_that_does_not_read(tmp_path: Path) -> None:
     thinker = ItemsEngine(1000)
     thinker.allow(1000)
-    stages = {"thinker": fake(), "vocoder": fake("stall") | AUDIO}
+    stages = {"thinker": fake(), "vocoder": fake("stall") | VIDEO}
     of = fake_model_of(stages, [edge("thinker", "vocoder", {"chunkFrames": 2})])
     async with running_model(of, tmp_path, {"thinker": thinker}) as model:
         session = model.orchestrator.submit(asking())
@@ -224,7 +225,7 @@ async def test_a_producer_stops_when_its_only_consumer_has_ended_early(tmp_path:
 @pytest.mark.case("runtime:C1", "runtime:L30")
 @pytest.mark.parametrize("parts_read", [0, 1, 10, 50])
 async def test_a_client_who_leaves_at_any_point_leaves_nothing_behind(tmp_path: Path, parts_read: int) -> None:
-    stages = {"thinker": fake("burst", steps=100), "talker": fake("relay") | AUDIO}
+    stages = {"thinker": fake("burst", steps=100), "talker": fake("relay") | VIDEO}
     async with running_model(fake_model_of(stages, [edge("thinker", "talker", {})]), tmp_path) as model:
         session = model.orchestrator.submit(asking())
         async with session:
@@ -254,7 +255,7 @@ async def test_a_failure_in_the_middle_of_a_stream_starts_producer_and_consumer_
         engines = {"thinker": FailsOnce(after=20)}
     else:
         engines["thinker"].allow(1000)
-    stages = {"thinker": fake(), "vocoder": fake() | AUDIO}
+    stages = {"thinker": fake(), "vocoder": fake() | VIDEO}
     of = fake_model_of(stages, [edge("thinker", "vocoder", {})])
     async with running_model(of, tmp_path, engines) as model:
         assert len(items_of((await answer(model)).outputs[0].payload)) == 40
@@ -266,7 +267,7 @@ async def test_an_error_that_no_replica_can_mend_is_the_producers_own_though_a_c
     tmp_path: Path,
 ) -> None:
     bad = FailsOnce(after=20, error=OmniError(ErrorCode.INVALID_REQUEST, "the prompt is not a fox", "prompt"))
-    stages = {"thinker": fake(), "vocoder": fake() | AUDIO}
+    stages = {"thinker": fake(), "vocoder": fake() | VIDEO}
     of = fake_model_of(stages, [edge("thinker", "vocoder", {})])
     async with running_model(of, tmp_path, {"thinker": bad}) as model:
         with pytest.raises(OmniError, match="not a fox"):

@@ -11,7 +11,7 @@ import aiohttp
 from openai import AsyncOpenAI, OpenAIError
 from PIL import Image
 
-from omni_runtime.engines.fake import fake_image
+from omni_runtime.engines.fake_answers import fake_image
 from tests.support.fake_chain import MODEL, SIDE
 
 PROMPT = "a red fox"

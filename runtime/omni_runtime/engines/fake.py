@@ -1,7 +1,7 @@
 """`fake`: an engine without a model, pure Python and deterministic, for protocol, load and fault tests.
 
 Each request takes `steps` steps of `delay_seconds` each, which take turns with other requests' if `serial`. Outputs
-carry a `trail`: the stages that the request visited.
+carry a `trail`: the stages that the request visited; a final output is an image, text or sound where the model says so.
 Behaviors: `echo` and `delay` answer; `burst` makes an item in each step; `relay` hands on each item as it comes, in a
 step of its own; `stall` never ends its first step; `crash` dies as its `crash_at`-th step begins (counted over all
 requests from 1; 0 = while loading); `leak` keeps a file descriptor and memory for each step.
@@ -9,7 +9,6 @@ It sleeps, though it has no weights to give back; in place of a cache it counts 
 """
 
 import asyncio
-import hashlib
 import os
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
@@ -19,8 +18,9 @@ from pathlib import Path
 from omni_contract.api.v1alpha1.engines import FakeEngine as FakeSettings
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.names import FINAL
-from omni_contract.wire.payload import Array, Payload, Value
+from omni_contract.wire.payload import Payload, Value
 from omni_contract.wire.stage_file import StageFile
+from omni_runtime.engines.fake_answers import FakeText, fake_image, fake_sound, fake_text, whole_text
 from omni_runtime.engines.items import gathered, items_as_they_come
 from omni_runtime.engines.protocol import (
     EngineDiedError,
@@ -37,20 +37,19 @@ from omni_runtime.engines.protocol import (
 from omni_runtime.engines.recording import Recording
 
 LEAK_BYTES = 2**20
-DEFAULT_IMAGE_SIDE = 64
 
 
 def create(stage_file: StageFile) -> "FakeEngine":
     assert isinstance(stage_file.engine, FakeSettings)
-    makes_image = stage_file.output is not None and stage_file.output.modality == "image"
-    return FakeEngine(stage_file.stage, stage_file.engine, makes_image)
+    modality = None if stage_file.output is None else stage_file.output.modality
+    return FakeEngine(stage_file.stage, stage_file.engine, modality)
 
 
 class FakeEngine:
-    def __init__(self, stage: str, settings: FakeSettings, makes_image: bool = False) -> None:
+    def __init__(self, stage: str, settings: FakeSettings, modality: str | None = None) -> None:
         self._stage = stage
         self._settings = settings
-        self._makes_image = makes_image
+        self._modality = modality
         self._steps_begun = 0
         self._running = 0
         self._in_step = 0
@@ -133,12 +132,19 @@ class FakeEngine:
 
     async def _burst(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
         with self._at_work():
-            whole, steps = self._echo(await gathered(request)), self._steps(request)
+            inputs, steps = await gathered(request), self._steps(request)
+            whole, text, answers = self._echo(inputs), FakeText(), list[Payload]()
+            if self._modality == "text":
+                text = fake_text(joined(inputs), request.parameters, steps)
+                whole, answers, steps = {"trail": whole["trail"]}, [*text.items], len(text.items)
+            elif self._modality == "audio":
+                answers = [fake_sound(step) for step in range(steps)]
             for step in range(steps):
                 await self._recorded_step(request, step)
                 for edge in request.outputs:
-                    yield StageItem(edge, {**whole, "item": step})
-            yield StageUsage(steps=steps)
+                    made = answers[step] if edge == FINAL and answers else whole
+                    yield StageItem(edge, {**made, "item": step})
+            yield StageUsage(text.prompt_tokens, self._tokens(steps), steps)
 
     async def _relay(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
         steps = 0
@@ -146,10 +152,15 @@ class FakeEngine:
             async with aclosing(items_as_they_come(request)) as items:
                 async for source, item in items:
                     await self._recorded_step(request, steps)
-                    steps += 1
                     for edge in request.outputs:
-                        yield StageItem(edge, self._echo({source: item}))
-            yield StageUsage(steps=steps)
+                        is_sound = edge == FINAL and self._modality == "audio"
+                        yield StageItem(edge, fake_sound(steps) if is_sound else self._echo({source: item}))
+                    steps += 1
+            yield StageUsage(output_tokens=self._tokens(steps), steps=steps)
+
+    def _tokens(self, steps: int) -> int:
+        """A stage that answers with sound or an image makes it of others' tokens."""
+        return steps if self._modality in (None, "text") else 0
 
     async def _recorded_step(self, request: StageRequest, step: int) -> None:
         self._in_step += 1
@@ -184,10 +195,11 @@ class FakeEngine:
             self._last_turn = time.monotonic()
 
     def _steps(self, request: StageRequest) -> int:
-        """With behavior `delay` or `burst` a request may say how much work it is."""
-        asked = request.parameters.get("steps")
+        """With behavior `delay` or `burst` a request may say how much work it is, and at most how much."""
+        asked, most = request.parameters.get("steps"), request.parameters.get("max_tokens")
         may_ask = self._settings.behavior in ("delay", "burst")
-        return asked if may_ask and isinstance(asked, int) else self._settings.steps
+        steps = asked if may_ask and isinstance(asked, int) else self._settings.steps
+        return min(steps, most) if may_ask and isinstance(most, int) else steps
 
     def _leak(self) -> None:
         descriptor = os.memfd_create("omni-leak")
@@ -196,14 +208,23 @@ class FakeEngine:
 
     def _output(self, request: StageRequest, inputs: Mapping[str, Payload], edge: str) -> Payload:
         echo = self._echo(inputs)
-        if edge == FINAL and self._makes_image:
-            return {"image": fake_image(request.parameters), "trail": echo["trail"]}
+        match self._modality if edge == FINAL else None:
+            case "image":
+                return {"image": fake_image(request.parameters), "trail": echo["trail"]}
+            case "audio":
+                return {**fake_sound(0, self._steps(request)), "trail": echo["trail"]}
+            case "text":
+                return whole_text(fake_text(joined(inputs), request.parameters, self._steps(request)).items)
         return echo
 
     def _echo(self, inputs: Mapping[str, Payload]) -> Payload:
         trail: list[Value] = [*trail_of(inputs), self._stage]
-        echoed = {key: value for name in sorted(inputs) for key, value in inputs[name].items()}
-        return {**echoed, "trail": trail}
+        return {**joined(inputs), "trail": trail}
+
+
+def joined(inputs: Mapping[str, Payload]) -> Payload:
+    """All inputs as one payload, those of the last edge by name over the others'."""
+    return {key: value for name in sorted(inputs) for key, value in inputs[name].items()}
 
 
 def trail_of(inputs: Mapping[str, Payload]) -> list[Value]:
@@ -215,17 +236,3 @@ def trail_of(inputs: Mapping[str, Payload]) -> list[Value]:
             raise OmniError(ErrorCode.INVALID_REQUEST, f'"trail" must be a list, got {type(stages).__name__}')
         trail += stages
     return trail
-
-
-def fake_image(parameters: Mapping[str, Value]) -> Array:
-    """An image of one color, which the seed decides."""
-    width, height = _side(parameters, "width"), _side(parameters, "height")
-    color = hashlib.sha256(str(parameters.get("seed", 0)).encode()).digest()[:3]
-    return Array("uint8", (height, width, 3), memoryview(color * (width * height)))
-
-
-def _side(parameters: Mapping[str, Value], name: str) -> int:
-    side = parameters.get(name, DEFAULT_IMAGE_SIDE)
-    if not isinstance(side, int) or side < 1:
-        raise OmniError(ErrorCode.INVALID_REQUEST, f"{name} must be a positive whole number, got {side!r}", param=name)
-    return side

@@ -5,14 +5,18 @@ from fastapi import FastAPI
 from omni_runtime.frontend import probes
 from omni_runtime.frontend.api_keys import ApiKeys, RequireApiKey
 from omni_runtime.frontend.body import BoundedBody
+from omni_runtime.frontend.chat import routes as chat
+from omni_runtime.frontend.chat.service import ChatService
 from omni_runtime.frontend.errors import add_error_handlers
 from omni_runtime.frontend.images import routes as images
 from omni_runtime.frontend.images.service import ImageService
+from omni_runtime.frontend.media.loader import MediaLoader
 from omni_runtime.frontend.metrics import FrontendMetrics
 from omni_runtime.frontend.models import routes as models
 from omni_runtime.frontend.request_scope import RequestScope
 from omni_runtime.frontend.settings import FrontendSettings
 from omni_runtime.frontend.version import VERSION
+from omni_runtime.media.audio import AudioEncoder
 from omni_runtime.media.image import ImageEncoder
 from omni_runtime.orchestrator import Orchestrator
 from omni_runtime.tracing.spans import UNTRACED, Tracing
@@ -24,6 +28,8 @@ PROTECTED = ("/v1/", "/debug/")
 def create_app(settings: FrontendSettings, orchestrator: Orchestrator, tracing: Tracing = UNTRACED) -> FastAPI:
     app = FastAPI(title="Omni Operator", version=VERSION, docs_url=None, redoc_url=None)
     metrics = FrontendMetrics(orchestrator)
+    media = MediaLoader(settings.media, lambda: orchestrator.table.limits.max_image_pixels)
+    app.include_router(chat.router(ChatService(orchestrator, media, AudioEncoder())))
     app.include_router(images.router(ImageService(orchestrator, ImageEncoder())))
     app.include_router(models.router(orchestrator))
     app.include_router(probes.router(orchestrator, metrics))

@@ -44,6 +44,11 @@ def envelope(status: int, code: str, message: str, param: str | None = None) -> 
     )
 
 
+def error_body(exc: OmniError) -> ErrorBody:
+    """The failure of a part of an answer that is a success on the whole."""
+    return envelope(HTTP_STATUS[exc.code], exc.code, exc.message, exc.param).error
+
+
 def error_response(exc: OmniError) -> JSONResponse:
     status = HTTP_STATUS[exc.code]
     body = envelope(status, exc.code, exc.message, exc.param)

@@ -42,7 +42,7 @@ def first_problem(problems: Sequence[Mapping[str, Any]]) -> tuple[str, str | Non
     problem = problems[0]
     context = problem.get("ctx") or {}
     if problem["type"] == "refused":
-        return str(context["message"]), str(context["param"])
+        return str(context["message"]), _inside(_path(problem["loc"][1:]), str(context["param"]))
     if problem["type"] == "json_invalid":
         return f"the body is not valid JSON: {context.get('error', '')}, at character {problem['loc'][-1]}", None
     param = _path(problem["loc"][1:])
@@ -73,6 +73,13 @@ def _path(parts: Sequence[int | str]) -> str:
     for part in parts:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
     return path
+
+
+def _inside(where: str, field: str) -> str:
+    """A field that a validator has named, which may be that of the field itself or of the model around it."""
+    if not where or where == field or where.endswith(f".{field}"):
+        return where or field
+    return f"{where}.{field}"
 
 
 def _lower_first(text: str) -> str:

@@ -9,7 +9,9 @@ from omni_runtime.orchestrator.admission import OverloadedError
 from omni_runtime.orchestrator.orchestrator import Orchestrator, StageStatus, collect
 from omni_runtime.orchestrator.request import (
     Completed,
+    FinalChunk,
     FinalOutput,
+    OutputLost,
     Progress,
     SessionEvent,
     SessionRequest,
@@ -21,9 +23,11 @@ from omni_runtime.orchestrator.settings import OrchestratorSettings
 
 __all__ = [
     "Completed",
+    "FinalChunk",
     "FinalOutput",
     "Orchestrator",
     "OrchestratorSettings",
+    "OutputLost",
     "OverloadedError",
     "Progress",
     "Session",

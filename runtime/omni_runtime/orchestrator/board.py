@@ -64,6 +64,12 @@ class Board:
             for edge in step.planned.outputs
         )
 
+    def useless_without(self, failed: Step) -> list[Step]:
+        """The stage, and all whose work only serves outputs that it has a part in."""
+        kept = {name for name in self._finals() if failed.name not in self._plan.upstream(name)}
+        needed = frozenset().union(*(self._plan.upstream(name) for name in kept))
+        return [step for name, step in self.steps.items() if name not in needed]
+
     def to_restart(self, lost: Step) -> list[Step]:
         names = restart_set(self._plan, lost.name, self._readable(), frozenset(self.unfinished))
         return [self.steps[name] for name in names]
@@ -72,6 +78,9 @@ class Board:
         for edge in step.planned.outputs:
             self.payloads.pop(edge.name, None)
         step.move(StageEventKind.RESTARTED)
+
+    def _finals(self) -> list[str]:
+        return [name for name, step in self.steps.items() if step.planned.modality is not None and not step.is_dropped]
 
     def _readable(self) -> frozenset[str]:
         """Edges whose payloads a restarted consumer can still get.

@@ -57,6 +57,14 @@ class Plan:
         """The stage at the end of each edge."""
         return {edge.name: edge.target for edge in self.edges}
 
+    def upstream(self, stage: str) -> frozenset[str]:
+        """The stage and all that feed it."""
+        found, new = frozenset[str](), frozenset({stage})
+        while new:
+            found |= new
+            new = frozenset(edge.source for edge in self.edges if edge.target in new) - found
+        return found
+
     @cached_property
     def edges(self) -> tuple[PlannedEdge, ...]:
         return tuple(edge for stage in self.stages for edge in stage.inputs)

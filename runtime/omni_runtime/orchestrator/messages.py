@@ -42,23 +42,38 @@ class StartMessages:
 
     def __init__(self, request: SessionRequest) -> None:
         self._request = request
+        self._of_all, self._of_one = split_by_stage(request.parameters)
         self._parameters: list[tuple[Mapping[str, Value], bytes]] = []
 
     def content(self, step: Step, payloads: Mapping[str, EdgePayload]) -> StartContent:
         inputs = [(edge.name, payloads[edge.name].source) for edge in step.planned.inputs]
         return StartContent(
             inputs=inputs or [(FINAL, self._request.encoded_payload)],
-            parameters=self._encoded_parameters(step.planned.sampling),
+            parameters=self._encoded_parameters(step.name, step.planned.sampling),
             outputs=step.wanted,
             traceparent=step.span.traceparent,
         )
 
-    def _encoded_parameters(self, sampling: Mapping[str, Value]) -> bytes:
-        """Most models have the same defaults for all stages."""
-        if not sampling and not self._request.parameters:
+    def _encoded_parameters(self, stage: str, sampling: Mapping[str, Value]) -> bytes:
+        """Most models have the same defaults for all stages, and most requests ask the same of all."""
+        asked = {**sampling, **self._of_all, **self._of_one.get(stage, {})}
+        if not asked:
             return b""
-        known = next((encoded for seen, encoded in self._parameters if seen == sampling), None)
+        known = next((encoded for seen, encoded in self._parameters if seen == asked), None)
         if known is None:
-            known = encode({**sampling, **self._request.parameters}).to_bytes()
-            self._parameters.append((sampling, known))
+            known = encode(asked).to_bytes()
+            self._parameters.append((asked, known))
         return known
+
+
+def split_by_stage(parameters: Mapping[str, Value]) -> tuple[Mapping[str, Value], Mapping[str, Mapping[str, Value]]]:
+    """What every stage gets, and what "STAGE.NAME" gives one stage alone; the latter wins there."""
+    of_all: dict[str, Value] = {}
+    of_one: dict[str, dict[str, Value]] = {}
+    for key, value in parameters.items():
+        stage, dot, name = key.partition(".")
+        if dot:
+            of_one.setdefault(stage, {})[name] = value
+        else:
+            of_all[key] = value
+    return of_all, of_one

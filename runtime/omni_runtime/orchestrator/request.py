@@ -20,10 +20,11 @@ PAYLOAD_LIMIT_BYTES = MESSAGE_LIMIT_BYTES - 2 * 2**20
 class SessionRequest:
     """One request for one answer.
 
-    `request_id` is unique among all frontends. `parameters` override the stage table's sampling defaults. `modalities`
-    names the outputs wanted; empty means every final output. `timeout_s` None means the model's request timeout.
-    Tenants take turns in a queue; `priority` orders the requests of one tenant, the least first. Requests of one
-    `affinity` key go to the same replicas as long as they need not wait for them.
+    `request_id` is unique among all frontends. `parameters` override the stage table's sampling defaults; "STAGE.NAME"
+    does so for one stage. `modalities` names the outputs wanted; empty means every final output. `timeout_s` None
+    means the model's request timeout. Tenants take turns in a queue; `priority` orders the requests of one tenant, the
+    least first. Requests of one `affinity` key go to the same replicas as long as they need not wait for them. With
+    `takes_what_is_left`, a stage that fails costs the outputs that need it, not the others.
     """
 
     request_id: str
@@ -35,6 +36,7 @@ class SessionRequest:
     tenant: str = ""
     priority: int = 0
     affinity: str = ""
+    takes_what_is_left: bool = False
 
     @cached_property
     def kind(self) -> Kind:
@@ -100,6 +102,14 @@ class FinalChunk:
 
 
 @dataclass(frozen=True)
+class OutputLost:
+    """A final output that will not come, or not to its end, while others do."""
+
+    modality: str
+    error: OmniError
+
+
+@dataclass(frozen=True)
 class Completed:
     """Comes last when all went well: what each stage took, and which replica served it."""
 
@@ -107,7 +117,7 @@ class Completed:
     replicas: Mapping[str, str]
 
 
-SessionEvent: TypeAlias = Progress | FinalOutput | FinalChunk | Completed
+SessionEvent: TypeAlias = Progress | FinalOutput | FinalChunk | OutputLost | Completed
 
 
 @dataclass(frozen=True)

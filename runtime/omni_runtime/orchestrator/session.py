@@ -23,13 +23,8 @@ from omni_runtime.orchestrator.graph import Plan
 from omni_runtime.orchestrator.link import Link
 from omni_runtime.orchestrator.messages import StartMessages
 from omni_runtime.orchestrator.pool import Need, StagePool, Ticket, Viability
-from omni_runtime.orchestrator.request import (
-    Announced,
-    Completed,
-    Progress,
-    SessionEvent,
-    SessionRequest,
-)
+from omni_runtime.orchestrator.request import Announced, Completed, OutputLost, Progress, SessionEvent, SessionRequest
+from omni_runtime.orchestrator.request_log import log_end
 from omni_runtime.orchestrator.states import (
     TERMINAL,
     IllegalTransitionError,
@@ -175,7 +170,8 @@ class Session:
         content.fill(start, self.remaining_s)
 
     def unavailable(self, stage: str) -> None:
-        self._end(SessionEventKind.REFUSED, no_replica(stage, self._context.queue_timeout_s, self._context.pools))
+        error = no_replica(stage, self._context.queue_timeout_s, self._context.pools)
+        self._give_up(self._board.steps[stage], error)
 
     def pushed_out(self, error: OmniError) -> None:
         self._end(SessionEventKind.REFUSED, error)
@@ -246,7 +242,7 @@ class Session:
     def _finished(self, step: Step, finished: wire.Finished) -> None:
         if step.wanted:
             text = f'stage "{step.name}" finished without an output for {", ".join(map(repr, step.wanted))}'
-            self._end(SessionEventKind.REFUSED, OmniError(ErrorCode.STAGE_FAILED, text))
+            self._give_up(step, OmniError(ErrorCode.STAGE_FAILED, text))
             return
         step.usage = usage_of(finished.usage)
         step.move(StageEventKind.FINISHED)
@@ -264,7 +260,7 @@ class Session:
         elif is_mendable(error, failed):
             self._lost(step, error)
         else:
-            self._end(SessionEventKind.REFUSED, error)
+            self._give_up(step, error)
 
     def _is_done_with(self, step: Step) -> bool:
         """True if all that read what the stage makes have ended before it: its failure is nobody's, so it is done."""
@@ -289,13 +285,26 @@ class Session:
     def _lost(self, step: Step, error: OmniError) -> None:
         """Work is gone: run again what is needed, or fail if the table says that it may not."""
         if next_session_state(self.state, SessionEventKind.LOST) is SessionState.FAILED:
-            self._end(SessionEventKind.LOST, error)
+            self._give_up(step, error)
             return
         self._move(SessionEventKind.LOST)
         self.retries += 1
         logger.warning("retrying: %s", error, extra={"request_id": self.request.request_id, "stage": step.name})
         step.fail_over()
         self._restart(step)
+
+    def _give_up(self, failed: Step, error: OmniError) -> None:
+        """Ends the request, or only what depends on the stage if the caller takes the other outputs without it."""
+        dropped = self._board.useless_without(failed) if self.request.takes_what_is_left else []
+        if len(dropped) in (0, len(self._board.steps)):
+            self._end(SessionEventKind.REFUSED, error)
+            return
+        for step in dropped:
+            if step.planned.modality is not None and not step.is_answered:
+                self._emit(OutputLost(step.planned.modality, error))
+            self._stop(step)
+            step.drop()
+        self._check_complete()
 
     def _restart(self, lost: Step) -> None:
         for step in self._board.to_restart(lost):
@@ -357,18 +366,8 @@ class Session:
             link.discard(self.request.request_id)
         self._links.clear()
         self._wake()
-        self._log_end()
+        log_end(self.request.request_id, self.state, self._timeout_s - self.remaining_s, self._error)
         self._context.ended(self)
-
-    def _log_end(self) -> None:
-        """The one line that each request leaves in the frontend's log."""
-        fields = {"request_id": self.request.request_id}
-        took_s = self._timeout_s - self.remaining_s
-        if self._error is None:
-            logger.info("request %s after %.3f s", self.state, took_s, extra=fields)
-        else:
-            code, text = self._error.code, self._error.message
-            logger.info("request %s after %.3f s: %s: %s", self.state, took_s, code, text, extra=fields)
 
     # -- small questions
 

@@ -87,16 +87,28 @@ class StageEventKind(StrEnum):
     ACCEPTED = "accepted"
     FINISHED = "finished"
     RESTARTED = "restarted"
+    DROPPED = "dropped"
+    """The request goes on without what the stage makes."""
 
 
 _T, _F = StageState, StageEventKind
 
 STAGE: Mapping[StageState, Mapping[StageEventKind, StageState]] = {
-    _T.WAITING: {_F.FED: _T.QUEUED, _F.RESTARTED: _T.WAITING},
-    _T.QUEUED: {_F.ASSIGNED: _T.SENT, _F.RESTARTED: _T.WAITING},
-    _T.SENT: {_F.ACCEPTED: _T.RUNNING, _F.BOUNCED: _T.QUEUED, _F.RESTARTED: _T.WAITING},
-    _T.RUNNING: {_F.ACCEPTED: _T.RUNNING, _F.FINISHED: _T.FINISHED, _F.RESTARTED: _T.WAITING},
-    _T.FINISHED: {_F.RESTARTED: _T.WAITING},
+    _T.WAITING: {_F.FED: _T.QUEUED, _F.RESTARTED: _T.WAITING, _F.DROPPED: _T.FINISHED},
+    _T.QUEUED: {_F.ASSIGNED: _T.SENT, _F.RESTARTED: _T.WAITING, _F.DROPPED: _T.FINISHED},
+    _T.SENT: {
+        _F.ACCEPTED: _T.RUNNING,
+        _F.BOUNCED: _T.QUEUED,
+        _F.RESTARTED: _T.WAITING,
+        _F.DROPPED: _T.FINISHED,
+    },
+    _T.RUNNING: {
+        _F.ACCEPTED: _T.RUNNING,
+        _F.FINISHED: _T.FINISHED,
+        _F.RESTARTED: _T.WAITING,
+        _F.DROPPED: _T.FINISHED,
+    },
+    _T.FINISHED: {_F.RESTARTED: _T.WAITING, _F.DROPPED: _T.FINISHED},
 }
 
 

@@ -31,6 +31,8 @@ class Step:
     ticket: Ticket | None = None
     avoid: frozenset[str] = frozenset()
     is_answered: bool = False
+    is_dropped: bool = False
+    """The request goes on without it."""
     parts_read: int = 0
     """Of the final output of the current attempt."""
     usage: StageUsage = NO_USAGE
@@ -67,7 +69,12 @@ class Step:
 
     def counts(self, attempt: int) -> bool:
         """False for an attempt whose outputs another one makes again."""
-        return self.attempt == attempt and (self.is_at_worker or self.state is StageState.FINISHED)
+        is_alive = self.is_at_worker or self.state is StageState.FINISHED
+        return self.attempt == attempt and is_alive and not self.is_dropped
+
+    def drop(self) -> None:
+        self.move(StageEventKind.DROPPED)
+        self.is_dropped = self.is_answered = True
 
     def fail_over(self) -> None:
         """The replica that has it now is not asked again while there is another."""

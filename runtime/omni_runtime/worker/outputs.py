@@ -11,8 +11,9 @@ from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.engines.protocol import StageItem, StageOutput
+from omni_runtime.together import together
 from omni_runtime.worker.chunker import Chunker
-from omni_runtime.worker.transfers import Transfers, together
+from omni_runtime.worker.transfers import Transfers
 
 PARTS_AHEAD = 32
 """Parts of the final output that may be on their way to a client who does not read them."""

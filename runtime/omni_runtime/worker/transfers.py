@@ -1,10 +1,9 @@
 """The payloads of one attempt: fetched from the workers that made them, put where others find them."""
 
-import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from typing import Any, Literal, TypeVar, cast
+from typing import Literal, cast
 
 from omni_contract.wire.chunk import Chunk, chunk_of
 from omni_contract.wire.codec import CodecError
@@ -14,10 +13,9 @@ from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import HANDLE_KIND_STREAM, Handle, Input
 from omni_runtime.connectors.inline import decode_inline
 from omni_runtime.connectors.protocol import Connector
+from omni_runtime.together import together
 from omni_runtime.tracing.spans import CONNECTOR, EDGE, SIZE_BYTES, Attributes, Span
 from omni_runtime.worker.stage import Stage
-
-T = TypeVar("T")
 
 
 class Transfers:
@@ -147,16 +145,6 @@ class IncomingStream:
         for item in chunk.items:
             self._transfers.stage.schemas.check_taken(self._handle.edge, item)
         return chunk
-
-
-async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of all, which run at the same time; raises the first failure, alone."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in work]
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]
 
 
 def _is_stream(item: Input) -> bool:

@@ -24,8 +24,8 @@ from omni_runtime.engines.registry import create_engine
 from tests.omni_runtime.worker.stage_files import image_output, stage_file
 
 
-def engine(makes_image: bool = False, **settings: Any) -> FakeEngine:
-    return FakeEngine("denoiser", FakeSettings(**settings), makes_image)
+def engine(modality: str | None = None, **settings: Any) -> FakeEngine:
+    return FakeEngine("denoiser", FakeSettings(**settings), modality)
 
 
 def request(
@@ -126,7 +126,7 @@ async def stream(*items: Payload, gate: asyncio.Event | None = None) -> AsyncIte
 
 
 async def test_an_image_has_the_size_asked_for_and_the_color_of_its_seed():
-    fake = engine(makes_image=True)
+    fake = engine(modality="image")
     images = [(await output_of(fake, request(width=5, height=3, seed=seed)))["image"] for seed in (1, 1, 2)]
     assert all(isinstance(image, Array) and image.shape == (3, 5, 3) for image in images)
     assert images[0] == images[1] != images[2]
@@ -135,7 +135,7 @@ async def test_an_image_has_the_size_asked_for_and_the_color_of_its_seed():
 @pytest.mark.parametrize("width", [0, -1, "8", 1.5])
 async def test_an_impossible_size_is_an_invalid_request_that_names_it(width: Any):
     with pytest.raises(OmniError) as caught:
-        await events_of(engine(makes_image=True), request(width=width, height=8))
+        await events_of(engine(modality="image"), request(width=width, height=8))
     assert (caught.value.code, caught.value.param) == ("invalid_request", "width")
 
 

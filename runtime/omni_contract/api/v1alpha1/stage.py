@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from omni_contract.api.v1alpha1.base import ApiModel, PoolName, Quantity, Seconds, StageName
+from omni_contract.api.v1alpha1.base import ApiModel, ListSet, PoolName, Quantity, Seconds, StageName
 from omni_contract.api.v1alpha1.engines import DiffusionEngine, EngineBlock, FakeEngine
 from omni_contract.api.v1alpha1.monitoring import LogLevel, ProfilesSpec
 
@@ -31,11 +31,19 @@ class ResourcesSpec(ApiModel):
     )
 
 
+VoiceName = Annotated[str, Field(min_length=1, max_length=128)]
+
+
 class OutputSpec(ApiModel):
     """What a stage gives the client."""
 
     modality: Literal["text", "image", "audio", "video"] = Field(description="Kind of media that the client gets.")
     final: bool = Field(True, description="Whether the client's answer ends with this stage's output.")
+    voices: Annotated[tuple[VoiceName, ...], Field(max_length=256), ListSet()] = Field(
+        (),
+        description="Names of the voices that a model with audio output speaks with; requests for others are refused. "
+        "Left out, any name reaches the model.",
+    )
 
 
 class DrainSpec(ApiModel):

@@ -1,6 +1,6 @@
 """POST /v1/images/generations."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 
 from fastapi import APIRouter, Depends, Request
@@ -9,14 +9,12 @@ from fastapi.responses import JSONResponse, Response
 from omni_contract.wire.errors import OmniError
 from omni_runtime.frontend.disconnect import while_connected
 from omni_runtime.frontend.errors import error_event, error_responses
-from omni_runtime.frontend.event_stream import EventStreamResponse
+from omni_runtime.frontend.event_stream import EVENT_STREAM, EventStreamResponse
 from omni_runtime.frontend.images.schema import ImageGenerationRequest, ImagesResponse
 from omni_runtime.frontend.images.service import ImageService, MadeImage, completed_event, response_of
 from omni_runtime.frontend.json_body import require_json
 from omni_runtime.frontend.request_scope import RequestContext, context_of
-
-SEED_HEADER = "x-omni-seed"
-REPLICAS_HEADER = "x-omni-replicas"
+from omni_runtime.frontend.response_headers import headers_of
 
 
 def router(service: ImageService) -> APIRouter:
@@ -26,26 +24,15 @@ def router(service: ImageService) -> APIRouter:
         "/generations",
         response_model=ImagesResponse,
         dependencies=[Depends(require_json)],
-        responses=error_responses(400, 401, 404, 408, 413, 415, 429, 500, 503, 504),
+        responses=EVENT_STREAM | error_responses(400, 401, 404, 408, 413, 415, 429, 500, 503, 504),
     )
     async def generate(body: ImageGenerationRequest, request: Request) -> Response:
         if body.stream:
             return await _streamed(service, body, request)
         images = await while_connected(request, service.make_all(body, context_of(request)))
-        return JSONResponse(response_of(body, images).model_dump(), headers=headers_of(images))
+        return JSONResponse(response_of(body, images).model_dump(), headers=_headers(images))
 
     return routes
-
-
-def headers_of(images: Iterable[MadeImage]) -> dict[str, str]:
-    """The first image's seed, and the replicas that took part: `denoiser=denoiser-0,denoiser-1; vae-decoder=…`."""
-    made = list(images)
-    replicas: dict[str, list[str]] = {}
-    for image in made:
-        for stage, replica in image.replicas.items():
-            replicas.setdefault(stage, []).append(replica)
-    served = (f"{stage}={','.join(dict.fromkeys(names))}" for stage, names in replicas.items())
-    return {SEED_HEADER: str(made[0].seed), REPLICAS_HEADER: "; ".join(served)}
 
 
 async def _streamed(service: ImageService, body: ImageGenerationRequest, request: Request) -> Response:
@@ -55,7 +42,7 @@ async def _streamed(service: ImageService, body: ImageGenerationRequest, request
         first = await while_connected(request, _first(images))
         kept = stack.pop_all()
     events = _events(body, first, images, kept)
-    return EventStreamResponse(events, headers=headers_of([first]))
+    return EventStreamResponse(events, headers=_headers([first]))
 
 
 async def _in_order(
@@ -80,6 +67,10 @@ async def _events(
                 yield _event(body, image)
         except OmniError as exc:
             yield error_event(exc)
+
+
+def _headers(images: Sequence[MadeImage]) -> dict[str, str]:
+    return headers_of(images[0].seed, (image.replicas for image in images))
 
 
 def _event(body: ImageGenerationRequest, image: MadeImage) -> str:
