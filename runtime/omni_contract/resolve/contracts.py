@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from omni_contract.api.v1alpha1 import ConnectorSpec, DiffusionEngine, EdgeSpec, EngineBlock, ModelSource
+from omni_contract.api.v1alpha1 import ArEngine, ConnectorSpec, DiffusionEngine, EdgeSpec, EngineBlock, ModelSource
 
 
 @dataclass(frozen=True)
@@ -47,4 +47,6 @@ def _agreed(engine: EngineBlock) -> dict[str, Any]:
     """The fields of an engine that shape what it sends and expects."""
     if isinstance(engine, DiffusionEngine):
         return {"kind": engine.kind, "phases": engine.phases, "dtype": engine.dtype}
+    if isinstance(engine, ArEngine):
+        return {"kind": engine.kind, "part": engine.part, "dtype": engine.dtype, "hiddenLayers": engine.hidden_layers}
     return {"kind": engine.kind}

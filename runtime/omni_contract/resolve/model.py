@@ -6,6 +6,7 @@ from omni_contract.accelerators import AcceleratorCatalog
 from omni_contract.api.problems import InvalidModelError
 from omni_contract.api.quantity import quantity
 from omni_contract.api.v1alpha1 import (
+    ArEngine,
     ConnectorSpec,
     EngineBlock,
     EngineKind,
@@ -28,7 +29,7 @@ from omni_contract.resolve.resolved import (
 from omni_contract.resolve.sampling import sampling_of
 
 MAX_IN_FLIGHT: dict[EngineKind, int] = {"diffusion": 8, "fake": 256}
-"""Requests that an engine takes at once unless the stage says otherwise."""
+"""Requests that an engine takes at once unless the stage says otherwise; an ar engine has a field of its own."""
 
 
 class ResolveError(InvalidModelError):
@@ -75,7 +76,7 @@ def _stage(stage: StageSpec, graph: Graph, spec: OmniModelSpec, catalog: Acceler
         requests=resources,
         limits={"memory": resources["memory"]} if "memory" in resources else {},
         sampling=sampling_of(stage, graph.stages, preset),
-        max_in_flight=stage.max_in_flight or max(MAX_IN_FLIGHT[engine.kind], stage.max_batch_size),
+        max_in_flight=stage.max_in_flight or max(_takes_at_once(engine), stage.max_batch_size),
         max_batch_size=stage.max_batch_size,
         batch_timeout_s=stage.batch_timeout_seconds,
         output=output_of(stage, graph, preset),
@@ -95,6 +96,10 @@ def _diagnostics(stage: StageSpec, monitoring: MonitoringSpec) -> ResolvedDiagno
         profile_bytes=int(quantity(stage.profiles.size)) if stage.profiles else None,
         admin_port=stage.admin_port,
     )
+
+
+def _takes_at_once(engine: EngineBlock) -> int:
+    return engine.max_sequences if isinstance(engine, ArEngine) else MAX_IN_FLIGHT[engine.kind]
 
 
 def _edges(spec: OmniModelSpec, graph: Graph, connectors: Mapping[str, ConnectorSpec]) -> tuple[ResolvedEdge, ...]:

@@ -1,11 +1,12 @@
 """The engines that exist, by the name of their block in the stage file. A new one is a module and a line here."""
 
-from omni_contract.api.v1alpha1.engines import DiffusionEngine, FakeEngine
+from omni_contract.api.v1alpha1.engines import ArEngine, DiffusionEngine, FakeEngine
 from omni_contract.wire.stage_file import StageFile
 from omni_runtime.engines.protocol import Engine, EngineFactory
 from omni_runtime.plugins import Plugin, Registry
 
 ENGINES: Registry[EngineFactory] = Registry("engine")
+ENGINES.register("ar", Plugin("omni_runtime.engines.ar.engine", "create", extra="runtime"))
 ENGINES.register("diffusion", Plugin("omni_runtime.engines.diffusion", "create", extra="runtime"))
 ENGINES.register("fake", Plugin("omni_runtime.engines.fake", "create"))
 
@@ -17,6 +18,8 @@ def create_engine(stage_file: StageFile) -> Engine:
 
 def engine_name(stage_file: StageFile) -> str:
     match stage_file.engine:
+        case ArEngine():
+            return "ar"
         case DiffusionEngine():
             return "diffusion"
         case FakeEngine():

@@ -63,6 +63,7 @@ def test_only_the_users_own_maps_take_unknown_keys() -> None:
     free = [path for path, field in FIELDS.items() if "x-kubernetes-preserve-unknown-fields" in json.dumps(field)]
 
     assert [path for path in free if not any(other != path and other.startswith(path) for other in free)] == [
+        ".spec.stages[].ar.extraArgs",
         ".spec.stages[].sampling",
         ".spec.stages[].template",
     ]
@@ -80,6 +81,7 @@ def test_lists_of_objects_are_maps_by_their_names() -> None:
         ".spec.edges": ["from", "to"],
         ".spec.connectors": ["name"],
         ".spec.network.tls.stages": ["name"],
+        ".spec.stages[].ar.loras": ["name"],
         ".status.conditions": ["type"],
         ".status.stages": ["name"],
     }

@@ -14,6 +14,7 @@ from omni_contract.api.v1alpha1.edge import EdgeSpec, StreamingSpec
 from omni_contract.api.v1alpha1.engines import (
     DIFFUSION_PHASES,
     ENGINE_FIELDS,
+    ArEngine,
     DiffusionEngine,
     DiffusionPhase,
     EngineBlock,
@@ -32,6 +33,7 @@ __all__ = [
     "DIFFUSION_PHASES",
     "ENGINE_FIELDS",
     "PLAIN_CONNECTORS",
+    "ArEngine",
     "ConnectorBlock",
     "ConnectorKind",
     "ConnectorSpec",

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from omni_contract.api.v1alpha1.base import ApiModel, ListSet, PoolName, Quantity, Seconds, StageName
-from omni_contract.api.v1alpha1.engines import DiffusionEngine, EngineBlock, FakeEngine
+from omni_contract.api.v1alpha1.engines import ArEngine, DiffusionEngine, EngineBlock, FakeEngine
 from omni_contract.api.v1alpha1.monitoring import LogLevel, ProfilesSpec
 
 
@@ -64,6 +64,7 @@ class StageSpec(ApiModel):
     """A part of the model that runs in processes of its own."""
 
     name: StageName = Field(description='Short name, unique in the model; "frontend" is taken.')
+    ar: ArEngine | None = Field(None, description="Run a model that makes tokens one after another.")
     diffusion: DiffusionEngine | None = Field(
         None, description="Run a part of a diffusion model. One engine block at most; the family's preset may give it."
     )
@@ -116,4 +117,4 @@ class StageSpec(ApiModel):
     @property
     def engine(self) -> EngineBlock | None:
         """The engine block that is set; None if the family's preset gives it."""
-        return self.diffusion or self.fake
+        return self.ar or self.diffusion or self.fake

@@ -1,0 +1,1 @@
+"""The `ar` engine: autoregressive models, token by token, on vLLM."""

@@ -1,0 +1,185 @@
+"""Every seam between the ar engine and vLLM, for the one version that an image has. Importing it takes seconds.
+
+What crosses it are our own values: arguments by name, prompts, steps, our errors.
+"""
+
+import asyncio
+import logging
+import multiprocessing
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, cast
+
+from vllm import SamplingParams
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.exceptions import VLLMClientError
+from vllm.lora.request import LoRARequest
+from vllm.multimodal import MULTIMODAL_REGISTRY
+from vllm.outputs import CompletionOutput, RequestOutput
+from vllm.sampling_params import RequestOutputKind
+from vllm.v1.engine.async_llm import AsyncLLM
+from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
+
+from omni_contract.api.nearest import did_you_mean
+from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_contract.wire.payload import Value
+from omni_runtime.engines.ar.adapters import Adapter
+from omni_runtime.engines.ar.prompts import Prompt
+from omni_runtime.engines.ar.step import Candidate, Chosen, FinishReason, Step
+from omni_runtime.engines.protocol import EngineDiedError, UnusableEngineError
+
+logging.getLogger("vllm").setLevel(logging.ERROR)
+
+MAX_TEXT = 500
+SHUTDOWN_GRACE_S = 2.0
+"""The interpreter of a loaded process takes seconds to take itself apart."""
+ENDS: Mapping[str, FinishReason] = {"stop": "stop", "length": "length", "repetition": "stop"}
+"""vLLM's reasons for a good end, in ours."""
+
+
+class Vllm:
+    """A running engine. Made and shut down on one thread, which lives as long; used on the event loop."""
+
+    def __init__(self, arguments: Mapping[str, object]) -> None:
+        """Starts vLLM's processes and loads the model; blocks until that is done."""
+        self._llm = AsyncLLM.from_engine_args(_engine_args(arguments))
+        self._defaults: Mapping[str, Any] = self._llm.model_config.get_diff_sampling_param()
+
+    @property
+    def vocabulary_size(self) -> int:
+        return int(self._llm.model_config.get_vocab_size())
+
+    @property
+    def max_length(self) -> int:
+        """Most tokens of a prompt and its answer together."""
+        return int(self._llm.model_config.max_model_len)
+
+    @property
+    def videos_need_metadata(self) -> bool:
+        config = self._llm.model_config
+        if not config.is_multimodal_model:
+            return False
+        processor = MULTIMODAL_REGISTRY.create_processor(config)
+        return bool(processor.info.get_data_parser().video_needs_metadata)
+
+    async def generate(
+        self, request_id: str, prompt: Prompt, sampling: Mapping[str, Value], adapter: Adapter | None = None
+    ) -> AsyncGenerator[Step, None]:
+        """Closing it aborts the request within one step. The engine goes on, however slowly the steps are taken."""
+        is_first = True
+        try:
+            params = self._sampling_params(sampling)
+            outputs = self._llm.generate(_prompt(prompt), params, request_id, lora_request=_lora_request(adapter))
+            async with aclosing(cast(AsyncGenerator[RequestOutput, None], outputs)):
+                async for output in outputs:
+                    yield _step(output, is_first)
+                    is_first = False
+        except EngineDeadError as error:
+            raise EngineDiedError(str(error)) from error
+        except (VLLMClientError, EngineGenerateError, ValueError, TypeError) as error:
+            raise _translated(error, prompt.param) from error
+
+    async def weight_bytes(self) -> int:
+        """Of all ranks."""
+        return sum(await self._llm.collective_rpc("omni_weight_bytes"))
+
+    async def reset_prefix_cache(self) -> bool:
+        return bool(await self._llm.reset_prefix_cache())
+
+    async def sleep(self, level: int) -> None:
+        await self._llm.sleep(level)
+
+    async def wake(self, level: int) -> None:
+        """After level 2, the weights come from their folder again before anything else is made."""
+        if level == 1:
+            await self._llm.wake_up()
+            return
+        await self._llm.wake_up(tags=["weights"])
+        await self._llm.collective_rpc("reload_weights")
+        await self._llm.wake_up(tags=["kv_cache"])
+
+    @property
+    def unfinished(self) -> int:
+        """Requests that vLLM works on."""
+        return int(self._llm.get_num_unfinished_requests())
+
+    @property
+    def has_died(self) -> bool:
+        return bool(self._llm.errored)
+
+    async def stop_listening(self) -> None:
+        """Before `shut_down`: the task that reads vLLM's answers would take their end for a defect."""
+        if (listening := self._llm.output_handler) is not None:
+            listening.cancel()
+            await asyncio.wait([listening])
+
+    def shut_down(self) -> None:
+        """Ends vLLM's processes, which have nothing to lose; blocks until they have gone."""
+        self._llm.shutdown(timeout=SHUTDOWN_GRACE_S)
+        for process in multiprocessing.active_children():
+            process.join()
+
+    def _sampling_params(self, sampling: Mapping[str, Value]) -> SamplingParams:
+        """The request's own over what the checkpoint's generation_config.json says."""
+        merged: dict[str, Any] = {"max_tokens": None, **self._defaults, **sampling}
+        return SamplingParams(output_kind=RequestOutputKind.DELTA, **merged)
+
+
+def _lora_request(adapter: Adapter | None) -> LoRARequest | None:
+    if adapter is None:
+        return None
+    return LoRARequest(lora_name=adapter.name, lora_int_id=adapter.number, lora_path=str(adapter.folder))
+
+
+def _engine_args(arguments: Mapping[str, object]) -> AsyncEngineArgs:
+    known = AsyncEngineArgs.__dataclass_fields__
+    for name in arguments:
+        if name not in known:
+            raise UnusableEngineError(f'vLLM has no engine argument "{name}"{did_you_mean(name, list(known))}')
+    return AsyncEngineArgs(**cast(Any, arguments))
+
+
+def _prompt(prompt: Prompt) -> Any:
+    if prompt.text is None:
+        return {"prompt_token_ids": list(prompt.token_ids)}
+    return {
+        "prompt": prompt.text,
+        "multi_modal_data": prompt.media,
+        "mm_processor_kwargs": dict(prompt.processor),
+    }
+
+
+def _step(output: RequestOutput, is_first: bool) -> Step:
+    (completion,) = output.outputs
+    reason = completion.finish_reason
+    if reason is not None and reason not in ENDS:
+        raise OmniError(ErrorCode.STAGE_FAILED, f"the engine ended the request: {reason}")
+    return Step(
+        token_ids=tuple(completion.token_ids),
+        text=completion.text,
+        prompt_token_ids=tuple(output.prompt_token_ids or ()) if is_first else None,
+        finish_reason=None if reason is None else ENDS[reason],
+        stop_reason=completion.stop_reason,
+        logprobs=_logprobs(completion),
+    )
+
+
+def _logprobs(completion: CompletionOutput) -> tuple[Chosen, ...]:
+    """vLLM gives the chosen token first, then the likeliest ones, which it may be one of, by their rank."""
+    if not completion.logprobs:
+        return ()
+    chosen = []
+    for token_id, place in zip(completion.token_ids, completion.logprobs[-len(completion.token_ids) :], strict=True):
+        ranked = sorted(place.items(), key=lambda item: item[1].rank or 0)
+        candidates = {identifier: Candidate(identifier, float(found.logprob)) for identifier, found in ranked}
+        chosen.append(Chosen(candidates[token_id], tuple(candidates.values())))
+    return tuple(chosen)
+
+
+def _translated(error: Exception, param: str) -> OmniError:
+    """What the request asks for cannot be done, or its step failed; the engine goes on."""
+    cause = error.__cause__ if isinstance(error, EngineGenerateError) else error
+    if isinstance(cause, VLLMClientError | ValueError | TypeError):
+        named = getattr(cause, "parameter", None)
+        return OmniError(ErrorCode.INVALID_REQUEST, str(cause)[:MAX_TEXT], named if isinstance(named, str) else param)
+    return OmniError(ErrorCode.STAGE_FAILED, f"{type(cause).__name__}: {str(cause)[:MAX_TEXT]}")

@@ -1,0 +1,132 @@
+"""The stage file in vLLM's words: engine arguments and environment. Pure; vLLM itself is not imported."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from omni_contract.accelerators import Vendor
+from omni_contract.api.quantity import quantity
+from omni_contract.api.v1alpha1 import ArEngine as ArBlock
+from omni_contract.wire.stage_file import StageFile
+from omni_runtime.engines.protocol import UnusableEngineError
+
+CPU_KV_CACHE = "1Gi"
+"""vLLM's own default would be most of the host's memory."""
+SLEEPING_VENDORS = frozenset({Vendor.NVIDIA, Vendor.ROCM})
+"""Where vLLM itself can give the device's memory back and take it again."""
+LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+COMPAT_WORKER = "omni_runtime.engines.ar.compat_worker"
+
+ENVIRONMENT: Mapping[str, str] = {
+    "VLLM_NO_USAGE_STATS": "1",
+    # Its lines go the way of ours; from which level on, the compat modules say.
+    "VLLM_CONFIGURE_LOGGING": "0",
+    # Forking a process with gRPC's and torch's threads in it would copy locks that nobody opens.
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+}
+CPU_ENVIRONMENT: Mapping[str, str] = {
+    # Else each engine pins itself to the first core, which then they all share.
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+}
+EAGER_ENVIRONMENT: Mapping[str, str] = {
+    # Parts of the sampler compile themselves at their first use, during which no request moves for many seconds.
+    "TORCHDYNAMO_DISABLE": "1",
+}
+
+
+@dataclass(frozen=True)
+class ArSettings:
+    """What the engine is made of."""
+
+    stage: str
+    block: ArBlock
+    folder: Path
+    vendor: Vendor
+    is_dummy: bool
+
+    @property
+    def is_on_cpu(self) -> bool:
+        return self.vendor is Vendor.CPU
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """For this process, before it imports vLLM, and for those that vLLM starts."""
+        on_cpu = CPU_ENVIRONMENT if self.is_on_cpu else {}
+        return {**ENVIRONMENT, **on_cpu, **(EAGER_ENVIRONMENT if self._is_eager else {})}
+
+    @property
+    def _is_eager(self) -> bool:
+        return self.is_on_cpu if self.block.eager is None else self.block.eager
+
+    @property
+    def vllm_sleeps(self) -> bool:
+        return self.vendor in SLEEPING_VENDORS
+
+    @property
+    def _world(self) -> int:
+        return self.block.parallelism.tensor * self.block.parallelism.pipeline
+
+    def engine_arguments(self) -> dict[str, object]:
+        """By their names in vLLM's EngineArgs. Raises UnusableEngineError if extraArgs repeats a field."""
+        arguments = {**self._model_arguments(), **self._memory_arguments(), **self._parallel_arguments()}
+        if twice := sorted(arguments.keys() & self.block.extra_args.keys()):
+            raise UnusableEngineError(f"extraArgs sets {', '.join(twice)}, which fields of ar set; remove them there")
+        return {**arguments, **self.block.extra_args}
+
+    def _model_arguments(self) -> dict[str, object]:
+        block = self.block
+        arguments: dict[str, object] = {
+            "model": str(self.folder),
+            "load_format": "dummy" if self.is_dummy else "auto",
+            "dtype": block.dtype,
+            "enforce_eager": self._is_eager,
+            "enable_prefix_caching": block.prefix_caching,
+            "enable_chunked_prefill": block.chunked_prefill,
+            "max_num_seqs": block.max_sequences,
+            "limit_mm_per_prompt": block.media_per_prompt.model_dump(),
+            "enable_sleep_mode": self.vllm_sleeps,
+            "enable_lora": bool(block.loras),
+            "disable_log_stats": True,
+            "worker_extension_cls": f"{COMPAT_WORKER}.WorkerExtension",
+        }
+        optional = {
+            "max_model_len": block.max_model_length,
+            "max_num_batched_tokens": block.max_batched_tokens,
+            "quantization": block.quantization,
+            "max_loras": len(block.loras) or None,
+            "max_lora_rank": _room_for_rank(block.max_lora_rank) if block.loras else None,
+        }
+        return arguments | {name: value for name, value in optional.items() if value is not None}
+
+    def _memory_arguments(self) -> dict[str, object]:
+        size = self.block.kv_cache_size or (CPU_KV_CACHE if self.is_on_cpu else None)
+        sized: dict[str, object] = {} if size is None else {"kv_cache_memory_bytes": int(quantity(size))}
+        return {"gpu_memory_utilization": self.block.memory_utilization, **sized}
+
+    def _parallel_arguments(self) -> dict[str, object]:
+        parallelism = self.block.parallelism
+        arguments: dict[str, object] = {
+            "tensor_parallel_size": parallelism.tensor,
+            "pipeline_parallel_size": parallelism.pipeline,
+            "data_parallel_size": parallelism.data,
+            "enable_expert_parallel": parallelism.expert,
+        }
+        executor = "OneProcess" if self._world == 1 else "ProcessPerDevice"
+        return arguments | {"distributed_executor_backend": f"{COMPAT_WORKER}.{executor}"}
+
+
+def _room_for_rank(rank: int) -> int:
+    """vLLM makes room in a few sizes only."""
+    return next(size for size in LORA_RANKS if size >= rank)
+
+
+def settings_of(file: StageFile) -> ArSettings:
+    if not isinstance(file.engine, ArBlock):
+        raise TypeError(f'stage "{file.stage}" has a {type(file.engine).__name__} block, not an ar one')
+    return ArSettings(
+        stage=file.stage,
+        block=file.engine,
+        folder=Path(file.model_path),
+        vendor=file.vendor,
+        is_dummy=file.load_format == "dummy",
+    )

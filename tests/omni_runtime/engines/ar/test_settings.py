@@ -1,0 +1,76 @@
+"""A stage file in vLLM's words."""
+
+import pytest
+
+from omni_contract.accelerators import Vendor
+from omni_contract.api.v1alpha1 import ArEngine, FakeEngine
+from omni_runtime.engines.ar.settings import ArSettings, settings_of
+from omni_runtime.engines.protocol import UnusableEngineError
+from tests.omni_runtime.worker.stage_files import stage_file
+
+
+def settings(vendor: Vendor = Vendor.CPU, **block) -> ArSettings:
+    return settings_of(stage_file("thinker", ArEngine(**block), vendor=vendor))
+
+
+def test_on_cpus_the_cache_is_small_and_nothing_is_compiled():
+    arguments = settings().engine_arguments()
+    assert (arguments["kv_cache_memory_bytes"], arguments["enforce_eager"]) == (2**30, True)
+    assert not arguments["enable_sleep_mode"]
+    assert settings().environment["TORCHDYNAMO_DISABLE"] == "1"
+
+
+def test_on_a_device_the_cache_takes_what_is_left_and_steps_are_compiled():
+    arguments = settings(Vendor.NVIDIA, memory_utilization=0.5).engine_arguments()
+    assert "kv_cache_memory_bytes" not in arguments
+    assert (arguments["gpu_memory_utilization"], arguments["enforce_eager"]) == (0.5, False)
+    assert arguments["enable_sleep_mode"]
+    assert "TORCHDYNAMO_DISABLE" not in settings(Vendor.NVIDIA).environment
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "argument", "wanted"),
+    [
+        ("eager", True, "enforce_eager", True),
+        ("eager", False, "enforce_eager", False),
+        ("prefix_caching", False, "enable_prefix_caching", False),
+        ("chunked_prefill", False, "enable_chunked_prefill", False),
+        ("kv_cache_size", "64Mi", "kv_cache_memory_bytes", 64 * 2**20),
+        ("max_model_length", 512, "max_model_len", 512),
+        ("max_sequences", 7, "max_num_seqs", 7),
+        ("max_batched_tokens", 1024, "max_num_batched_tokens", 1024),
+        ("quantization", "fp8", "quantization", "fp8"),
+        ("dtype", "bfloat16", "dtype", "bfloat16"),
+        ("media_per_prompt", {"image": 1}, "limit_mm_per_prompt", {"image": 1, "audio": 16, "video": 4}),
+        ("extra_args", {"swap_space": 2}, "swap_space", 2),
+    ],
+)
+def test_each_field_is_an_argument_of_vllm(field, value, argument, wanted):
+    assert settings(Vendor.NVIDIA, **{field: value}).engine_arguments()[argument] == wanted
+
+
+def test_parallelism_is_passed_on_and_decides_in_which_processes_the_model_runs():
+    one = settings(Vendor.NVIDIA).engine_arguments()
+    many = settings(Vendor.NVIDIA, parallelism={"tensor": 2, "pipeline": 2, "data": 3, "expert": True})
+    arguments = many.engine_arguments()
+    sizes = [arguments[f"{kind}_parallel_size"] for kind in ("tensor", "pipeline", "data")]
+    assert (sizes, arguments["enable_expert_parallel"]) == ([2, 2, 3], True)
+    assert str(one["distributed_executor_backend"]).endswith(".OneProcess")
+    assert str(arguments["distributed_executor_backend"]).endswith(".ProcessPerDevice")
+
+
+def test_adapters_switch_lora_on():
+    loras = [{"name": "poet", "path": "adapters/poet"}, {"name": "judge", "path": "adapters/judge"}]
+    arguments = settings(loras=loras, max_lora_rank=20).engine_arguments()
+    assert (arguments["enable_lora"], arguments["max_loras"], arguments["max_lora_rank"]) == (True, 2, 32)
+    assert settings().engine_arguments()["enable_lora"] is False
+
+
+def test_an_extra_argument_that_a_field_sets_is_refused():
+    with pytest.raises(UnusableEngineError, match="extraArgs sets dtype, which fields of ar set"):
+        settings(extra_args={"dtype": "float16"}).engine_arguments()
+
+
+def test_another_engines_block_is_a_defect():
+    with pytest.raises(TypeError, match="has a FakeEngine block"):
+        settings_of(stage_file("thinker", FakeEngine()))
