@@ -20,6 +20,7 @@ from omni_runtime.engines.registry import create_engine
 from omni_runtime.orchestrator.discovery.local import LocalDiscovery
 from omni_runtime.orchestrator.orchestrator import Orchestrator
 from omni_runtime.orchestrator.settings import OrchestratorSettings
+from omni_runtime.tracing.spans import Tracing
 from omni_runtime.worker.service import StageWorkerService
 from omni_runtime.worker.stage import Stage
 from omni_runtime.worker.states import State
@@ -27,6 +28,7 @@ from tests.support.model_files import catalog
 
 PAYLOAD_LIMIT_BYTES = 64 * 2**20
 NO_ENGINES: Mapping[str, Engine] = {}
+USUAL = OrchestratorSettings(frontend_id="frontend-1")
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,20 @@ async def running_model(
     folder: Path,
     engines: Mapping[str, Engine] = NO_ENGINES,
     memory: MemoryPlace = MemoryPlace(),  # noqa: B008 - immutable
+    settings: OrchestratorSettings = USUAL,
 ) -> AsyncIterator[RunningModel]:
-    """`engines` takes the place of the stages' own; `memory` is where they share payloads, if they do."""
+    """`engines` takes the place of the stages' own; `memory` is where they share payloads, if they do.
+
+    The workers trace as the settings say, too.
+    """
     addresses = {stage.name: f"unix:{folder}/{stage.name}.sock" for stage in model.stages}
     table = stage_table(model, "r1", 0, lambda name: StageLocation(addresses=(addresses[name],)))
-    orchestrator = Orchestrator(table, LocalDiscovery(table), OrchestratorSettings(frontend_id="frontend-1"))
+    orchestrator = Orchestrator(table, LocalDiscovery(table), settings)
     async with AsyncExitStack() as stack:
         stages = {
-            name: await stack.enter_async_context(_serving(model, name, address, engines.get(name), memory))
+            name: await stack.enter_async_context(
+                _serving(model, name, address, engines.get(name), memory, settings.tracing)
+            )
             for name, address in addresses.items()
         }
         await stack.enter_async_context(orchestrator.running())
@@ -84,14 +92,14 @@ async def running_model(
 
 @asynccontextmanager
 async def _serving(
-    model: ResolvedModel, name: str, address: str, engine: Engine | None, memory: MemoryPlace
+    model: ResolvedModel, name: str, address: str, engine: Engine | None, memory: MemoryPlace, tracing: Tracing
 ) -> AsyncIterator[Stage]:
     file = stage_file(model, name, "r1", "/nowhere")
     store = PayloadStore(PAYLOAD_LIMIT_BYTES)
     outputs = [end.connector for end in file.outputs]
     connectors = ConnectorSet(address, f"boot-{name}", store, file.connectors, outputs, memory)
     await connectors.open()
-    stage = Stage(file, engine or create_engine(file), connectors)
+    stage = Stage(file, engine or create_engine(file), connectors, tracing)
     server = grpc.aio.server(options=SERVER_OPTIONS)
     add_StageWorkerServicer_to_server(StageWorkerService(stage, store, f"boot-{name}", f"{name}-0", ""), server)
     server.add_insecure_port(address)

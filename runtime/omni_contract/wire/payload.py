@@ -46,3 +46,20 @@ Value: TypeAlias = (
     "bool | int | float | str | bytes | memoryview | Array | Sequence[Value] | Mapping[str, Value] | None"
 )
 Payload: TypeAlias = Mapping[str, Value]
+
+
+def data_bytes(value: Value) -> int:
+    """How much a value carries: its arrays, raw bytes and text, without what frames them; numbers do not count."""
+    match value:
+        case Array():
+            return value.size_bytes
+        case str() | bytes():
+            return len(value)
+        case memoryview():
+            return value.nbytes
+        case Mapping():
+            return sum(map(data_bytes, value.values()))
+        case Sequence():
+            return sum(map(data_bytes, value))
+        case _:
+            return 0

@@ -92,18 +92,20 @@ class FrontendMessage(_message.Message):
     def __init__(self, request_id: _Optional[str] = ..., attempt: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., discard: _Optional[_Union[Discard, _Mapping]] = ..., taken: _Optional[_Union[Taken, _Mapping]] = ...) -> None: ...
 
 class Start(_message.Message):
-    __slots__ = ("remaining_ms", "inputs", "parameters", "outputs", "traceparent")
+    __slots__ = ("remaining_ms", "inputs", "parameters", "outputs", "traceparent", "measured")
     REMAINING_MS_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     OUTPUTS_FIELD_NUMBER: _ClassVar[int]
     TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_FIELD_NUMBER: _ClassVar[int]
     remaining_ms: int
     inputs: _containers.RepeatedCompositeFieldContainer[Input]
     parameters: bytes
     outputs: _containers.RepeatedScalarFieldContainer[str]
     traceparent: str
-    def __init__(self, remaining_ms: _Optional[int] = ..., inputs: _Optional[_Iterable[_Union[Input, _Mapping]]] = ..., parameters: _Optional[bytes] = ..., outputs: _Optional[_Iterable[str]] = ..., traceparent: _Optional[str] = ...) -> None: ...
+    measured: bool
+    def __init__(self, remaining_ms: _Optional[int] = ..., inputs: _Optional[_Iterable[_Union[Input, _Mapping]]] = ..., parameters: _Optional[bytes] = ..., outputs: _Optional[_Iterable[str]] = ..., traceparent: _Optional[str] = ..., measured: _Optional[bool] = ...) -> None: ...
 
 class Input(_message.Message):
     __slots__ = ("edge", "inline", "handle")
@@ -176,10 +178,42 @@ class Output(_message.Message):
     def __init__(self, edge: _Optional[str] = ..., inline: _Optional[bytes] = ..., handle: _Optional[_Union[Handle, _Mapping]] = ..., more: _Optional[bool] = ...) -> None: ...
 
 class Finished(_message.Message):
-    __slots__ = ("usage",)
+    __slots__ = ("usage", "measures")
     USAGE_FIELD_NUMBER: _ClassVar[int]
+    MEASURES_FIELD_NUMBER: _ClassVar[int]
     usage: Usage
-    def __init__(self, usage: _Optional[_Union[Usage, _Mapping]] = ...) -> None: ...
+    measures: Measures
+    def __init__(self, usage: _Optional[_Union[Usage, _Mapping]] = ..., measures: _Optional[_Union[Measures, _Mapping]] = ...) -> None: ...
+
+class Measures(_message.Message):
+    __slots__ = ("took_us", "generation_us", "postprocess_us", "batch_id", "batch_size", "edges")
+    TOOK_US_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_US_FIELD_NUMBER: _ClassVar[int]
+    POSTPROCESS_US_FIELD_NUMBER: _ClassVar[int]
+    BATCH_ID_FIELD_NUMBER: _ClassVar[int]
+    BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
+    EDGES_FIELD_NUMBER: _ClassVar[int]
+    took_us: int
+    generation_us: int
+    postprocess_us: int
+    batch_id: int
+    batch_size: int
+    edges: _containers.RepeatedCompositeFieldContainer[EdgeMeasures]
+    def __init__(self, took_us: _Optional[int] = ..., generation_us: _Optional[int] = ..., postprocess_us: _Optional[int] = ..., batch_id: _Optional[int] = ..., batch_size: _Optional[int] = ..., edges: _Optional[_Iterable[_Union[EdgeMeasures, _Mapping]]] = ...) -> None: ...
+
+class EdgeMeasures(_message.Message):
+    __slots__ = ("edge", "size_bytes", "tx_us", "rx_decode_us", "chunks")
+    EDGE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TX_US_FIELD_NUMBER: _ClassVar[int]
+    RX_DECODE_US_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    edge: str
+    size_bytes: int
+    tx_us: int
+    rx_decode_us: int
+    chunks: int
+    def __init__(self, edge: _Optional[str] = ..., size_bytes: _Optional[int] = ..., tx_us: _Optional[int] = ..., rx_decode_us: _Optional[int] = ..., chunks: _Optional[int] = ...) -> None: ...
 
 class Usage(_message.Message):
     __slots__ = ("input_tokens", "output_tokens", "steps", "compute_seconds")

@@ -47,7 +47,7 @@ class DiffusionEngine(SteppingEngine[PhasePipeline]):
                     usage = replace(usage, steps=item.step)
                     yield item
                     continue
-                usage = replace(usage, input_tokens=item.input_tokens, output_tokens=item.output_tokens)
+                usage = StageUsage(item.input_tokens, item.output_tokens, usage.steps, 0.0, item.postprocess_s)
                 for edge in request.outputs:
                     yield StageOutput(edge, item.payload)
             yield replace(usage, compute_seconds=ticket.busy_s)

@@ -7,6 +7,7 @@ the step thread. A request owns its scheduler, guider, generator and state, so t
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any, TypeAlias
 
 import torch
@@ -28,6 +29,8 @@ class StageResult:
     payload: Payload
     input_tokens: int
     output_tokens: int
+    postprocess_s: float
+    """To bring it to the host, ready to travel."""
 
 
 Turned: TypeAlias = StageProgress | StageResult
@@ -62,7 +65,9 @@ class PhasePipeline:
             if phase != self._phases[-1]:
                 yield None
         selected = self._family.select(self._phases[-1], state.values)
-        yield StageResult(to_payload(selected), *self._tokens(request))
+        began_s = monotonic()
+        payload = to_payload(selected)
+        yield StageResult(payload, *self._tokens(request), postprocess_s=monotonic() - began_s)
 
     def test_turns(self) -> Iterator[Turned | None]:
         """A real request at a small size and with few steps, on made-up input if the stage is not the first."""

@@ -67,12 +67,19 @@ class StageItem:
 
 @dataclass(frozen=True)
 class StageUsage:
-    """Comes last, at most once."""
+    """Comes last, at most once.
+
+    `batch_id` numbers the batches of an engine that serves several requests at once; 0 leaves it to the worker to count
+    the requests. `postprocess_seconds` is what the engine did to a result that the model had made.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     steps: int = 0
     compute_seconds: float = 0.0
+    postprocess_seconds: float = 0.0
+    batch_id: int = 0
+    batch_size: int = 1
 
 
 StageEvent: TypeAlias = StageProgress | StageOutput | StageItem | StageUsage
@@ -159,6 +166,16 @@ class Profiles(Protocol):
 
         Raises OSError if the trace could not be written.
         """
+        ...
+
+
+@runtime_checkable
+class HasWeights(Protocol):
+    """An engine that loads weights."""
+
+    @property
+    def weights_bytes(self) -> int:
+        """What they take on the device now: 0 until they are loaded, and while it sleeps."""
         ...
 
 

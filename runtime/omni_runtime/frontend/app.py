@@ -19,15 +19,21 @@ from omni_runtime.frontend.version import VERSION
 from omni_runtime.media.audio import AudioEncoder
 from omni_runtime.media.image import ImageEncoder
 from omni_runtime.orchestrator import Orchestrator
+from omni_runtime.statistics.files import StatsFiles
 from omni_runtime.tracing.spans import UNTRACED, Tracing
 
 PROTECTED = ("/v1/", "/debug/")
 """What an API key is asked for; probes and metrics are for the cluster."""
 
 
-def create_app(settings: FrontendSettings, orchestrator: Orchestrator, tracing: Tracing = UNTRACED) -> FastAPI:
+def create_app(
+    settings: FrontendSettings,
+    orchestrator: Orchestrator,
+    tracing: Tracing = UNTRACED,
+    stats: StatsFiles | None = None,
+) -> FastAPI:
     app = FastAPI(title="Omni Operator", version=VERSION, docs_url=None, redoc_url=None)
-    metrics = FrontendMetrics(orchestrator)
+    metrics = FrontendMetrics(orchestrator, stats)
     media = MediaLoader(settings.media, lambda: orchestrator.table.limits.max_image_pixels)
     app.include_router(chat.router(ChatService(orchestrator, media, AudioEncoder())))
     app.include_router(images.router(ImageService(orchestrator, ImageEncoder())))

@@ -13,6 +13,7 @@ from omni_contract.wire.logs import configure_logging
 from omni_contract.wire.stage_table import StageTable
 from omni_runtime.frontend.server import serve
 from omni_runtime.frontend.settings import add_arguments, settings_from
+from omni_runtime.statistics.files import StatsFilesError
 from omni_runtime.tracing.start import MissingTelemetryError
 from omni_runtime.transport.protocol import TransportError
 
@@ -29,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitCode.MISCONFIGURED
     try:
         uvloop.run(serve(settings, table))
-    except (MissingTelemetryError, TransportError) as error:
+    except (MissingTelemetryError, StatsFilesError, TransportError) as error:
         logger.error("%s", error)
         return ExitCode.MISCONFIGURED
     except SystemExit:

@@ -14,19 +14,18 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from omni_contract.wire import names
+from omni_runtime.frontend.session_metrics import SECONDS, SessionMetrics
 from omni_runtime.orchestrator import Orchestrator
-
-SECONDS = (0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600)
-_PREFIX = f"{names.METRIC_PREFIX}_frontend"
+from omni_runtime.statistics.files import StatsFiles
 
 
 class FrontendMetrics:
-    def __init__(self, orchestrator: Orchestrator) -> None:
+    def __init__(self, orchestrator: Orchestrator, stats: StatsFiles | None = None) -> None:
         self._registry = CollectorRegistry()
         labels = ("endpoint", "status")
-        self._requests = Counter(f"{_PREFIX}_requests", "HTTP requests answered.", labels, registry=self._registry)
+        self._requests = Counter(names.FRONTEND_REQUESTS, "HTTP requests answered.", labels, registry=self._registry)
         self._seconds = Histogram(
-            f"{_PREFIX}_request_seconds",
+            names.FRONTEND_REQUEST_SECONDS,
             "Time from a request's first byte to its answer's last.",
             ("endpoint",),
             buckets=SECONDS,
@@ -35,6 +34,9 @@ class FrontendMetrics:
         for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
             self._registry.register(collector)
         self._registry.register(_StageCollector(orchestrator))
+        if stats is not None:
+            self._registry.register(_StatsCollector(stats))
+        orchestrator.observe(SessionMetrics(self._registry).session_ended)
 
     def answered(self, endpoint: str, status: int, took_s: float) -> None:
         self._requests.labels(endpoint, str(status)).inc()
@@ -51,17 +53,33 @@ class _StageCollector:
         self._orchestrator = orchestrator
 
     def collect(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily(f"{_PREFIX}_sessions", "Open sessions.", self._orchestrator.open_sessions)
+        yield GaugeMetricFamily(names.FRONTEND_SESSIONS, "Open sessions.", self._orchestrator.open_sessions)
         yield CounterMetricFamily(
-            f"{_PREFIX}_retries", "Sessions that lost work and ran it again.", self._orchestrator.retries_total
+            names.FRONTEND_RETRIES, "Sessions that lost work and ran it again.", self._orchestrator.retries_total
         )
+        most = self._orchestrator.table.limits.max_queue_length
+        yield GaugeMetricFamily(names.FRONTEND_QUEUE_LIMIT, "How many requests may wait in all.", most)
         if (expires_s := self._orchestrator.certificate_expires_s) is not None:
             yield GaugeMetricFamily(names.FRONTEND_CERTIFICATE_EXPIRES, "When our certificate ends.", expires_s)
-        waiting = GaugeMetricFamily(f"{_PREFIX}_waiting", "Requests that wait for a replica.", labels=["stage"])
-        running = GaugeMetricFamily(f"{_PREFIX}_running", "Requests at the stage's replicas.", labels=["stage"])
-        replicas = GaugeMetricFamily(f"{_PREFIX}_replicas", "Replicas that take work.", labels=["stage"])
+        waiting = GaugeMetricFamily(names.FRONTEND_WAITING, "Requests that wait for a replica.", labels=["stage"])
+        running = GaugeMetricFamily(names.FRONTEND_RUNNING, "Requests at the stage's replicas.", labels=["stage"])
+        replicas = GaugeMetricFamily(names.FRONTEND_REPLICAS, "Replicas that take work.", labels=["stage"])
         for stage in self._orchestrator.stages():
             waiting.add_metric([stage.name], stage.waiting)
             running.add_metric([stage.name], sum(replica.in_flight for replica in stage.replicas))
             replicas.add_metric([stage.name], sum(replica.is_routable for replica in stage.replicas))
         yield from (waiting, running, replicas)
+
+
+class _StatsCollector:
+    """Reads how the files of statistics are doing."""
+
+    def __init__(self, files: StatsFiles) -> None:
+        self._files = files
+
+    def collect(self) -> Iterator[Metric]:
+        text = "Sessions whose statistics were written to files, or lost."
+        family = CounterMetricFamily(names.FRONTEND_STATS_REQUESTS, text, labels=["outcome"])
+        family.add_metric(["written"], self._files.written)
+        family.add_metric(["lost"], self._files.lost)
+        yield family

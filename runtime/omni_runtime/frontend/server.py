@@ -15,6 +15,8 @@ from omni_runtime.frontend.settings import FrontendSettings
 from omni_runtime.orchestrator import Orchestrator, OrchestratorSettings
 from omni_runtime.orchestrator.discovery.local import LocalDiscovery
 from omni_runtime.orchestrator.discovery.protocol import Discovery
+from omni_runtime.statistics.files import StatsFiles
+from omni_runtime.statistics.telling import Telling
 from omni_runtime.tracing.spans import Tracing
 from omni_runtime.tracing.start import start_tracing
 from omni_runtime.transport.plain import PLAIN
@@ -31,17 +33,23 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 async def serve(settings: FrontendSettings, table: StageTable) -> None:
     """Returns after SIGTERM: no new connections, running requests finish within the drain timeout.
 
-    Raises TransportError at once if the certificate cannot be used.
+    Raises at once TransportError for a certificate, StatsFilesError for a folder of statistics, that cannot be used.
     """
     transport = transport_of(settings, table)
     tracing = start_tracing(settings.tracing, "frontend", settings.frontend_id)
-    of_orchestrator = OrchestratorSettings(settings.frontend_id, tracing=tracing, transport=transport)
+    of_orchestrator = OrchestratorSettings(
+        settings.frontend_id, tracing=tracing, transport=transport, is_measured=settings.stats.is_on
+    )
     orchestrator = Orchestrator(table, discovery_of(settings, table), of_orchestrator)
+    telling = Telling(settings.stats, settings.frontend_id)
+    if settings.stats.is_on:
+        orchestrator.observe(telling.session_ended)
     try:
         async with orchestrator.running():
-            await Server(server_config(settings, orchestrator, tracing)).serve()
+            await Server(server_config(settings, orchestrator, tracing, telling.files)).serve()
     finally:
         tracing.close()
+        telling.close()
     logger.info("ended")
 
 
@@ -59,12 +67,14 @@ def transport_of(settings: FrontendSettings, table: StageTable) -> Transport:
     return TlsTransport(settings.tls, FRONTEND, table.model, table.namespace)
 
 
-def server_config(settings: FrontendSettings, orchestrator: Orchestrator, tracing: Tracing) -> uvicorn.Config:
+def server_config(
+    settings: FrontendSettings, orchestrator: Orchestrator, tracing: Tracing, stats: StatsFiles | None
+) -> uvicorn.Config:
     drain_s = settings.drain_timeout_s
     if drain_s is None:
         drain_s = orchestrator.table.limits.request_timeout_seconds
     return uvicorn.Config(
-        create_app(settings, orchestrator, tracing),
+        create_app(settings, orchestrator, tracing, stats),
         host=settings.host,
         port=settings.port,
         lifespan="off",

@@ -11,6 +11,8 @@ from omni_contract.wire.logs import LEVELS
 from omni_contract.wire.names import FRONTEND_PORT, STAGE_TABLE_PATH
 from omni_runtime.frontend.media import settings as media
 from omni_runtime.frontend.media.settings import MediaSettings
+from omni_runtime.statistics import settings as statistics
+from omni_runtime.statistics.settings import StatsSettings
 from omni_runtime.tracing import settings as tracing
 from omni_runtime.tracing.settings import TracingSettings
 
@@ -37,6 +39,7 @@ class FrontendSettings:
     body_timeout_s: float = DEFAULT_BODY_TIMEOUT_S
     tracing: TracingSettings = field(default_factory=TracingSettings)
     media: MediaSettings = field(default_factory=MediaSettings)
+    stats: StatsSettings = field(default_factory=StatsSettings)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--api-keys", type=Path, help="folder of files that hold API keys; without it, no key is asked")
     tracing.add_arguments(parser)
     media.add_arguments(parser)
+    statistics.add_arguments(parser)
     parser.add_argument(
         "--tls",
         type=Path,
@@ -90,4 +94,5 @@ def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str])
         body_timeout_s=arguments.body_timeout,
         tracing=tracing.settings_from(arguments),
         media=media.settings_from(arguments),
+        stats=statistics.settings_from(arguments),
     )

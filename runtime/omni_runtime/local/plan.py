@@ -1,7 +1,7 @@
 """Pure: what `omni serve` writes and which processes it starts, for a resolved model and a place to run it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from omni_contract.accelerators import Vendor
 from omni_contract.resolve import StageLocation, stage_file, stage_revision, stage_table
 from omni_contract.resolve.resolved import ResolvedModel, ResolvedStage
 from omni_runtime.local.devices import DEVICE_KINDS, Machine
+from omni_runtime.statistics.settings import StatsSettings
 
 FRONTEND = "frontend"
 LOG_JSON = "--log-json"
@@ -39,6 +40,7 @@ class Place:
     log_level: str | None = None
     """None: what the file says."""
     profile_dir: Path | None = None
+    stats: StatsSettings = field(default_factory=StatsSettings)
 
     @property
     def volumes_root(self) -> Path:
@@ -123,19 +125,12 @@ def _frontend_process(model: ResolvedModel, place: Place, table: Path) -> Proces
     files = ("--stage-table", str(table))
     keys = () if place.api_keys is None else ("--api-keys", str(place.api_keys))
     where = ("--host", place.host, "--port", str(place.port), "--discovery", "local")
+    told = (*_tracing(place), *_statistics(place), *_logging(place, model.frontend_log_level))
     drain_s = max(stage.drain_timeout_s for stage in model.stages)
     return ProcessPlan(
         name=FRONTEND,
         module="omni_runtime.frontend",
-        arguments=(
-            *files,
-            *where,
-            *keys,
-            *_tracing(place),
-            "--drain-timeout",
-            str(drain_s),
-            *_logging(place, model.frontend_log_level),
-        ),
+        arguments=(*files, *where, *keys, "--drain-timeout", str(drain_s), *told),
         environment={},
         health=f"http://{_url_host(place.host)}:{place.port}/readyz",
         start_timeout_s=FRONTEND_START_S + max(stage.startup_timeout_s for stage in model.stages),
@@ -149,6 +144,12 @@ def _logging(place: Place, of_file: str) -> tuple[str, ...]:
 
 def _tracing(place: Place) -> tuple[str, ...]:
     return () if place.trace_dir is None else ("--trace-dir", str(place.trace_dir.absolute()))
+
+
+def _statistics(place: Place) -> tuple[str, ...]:
+    logged = ("--log-stats",) if place.stats.is_logged else ()
+    directory = place.stats.directory
+    return logged if directory is None else (*logged, "--stats-dir", str(directory.absolute()))
 
 
 def _profiling(place: Place) -> tuple[str, ...]:

@@ -51,6 +51,7 @@ def serve(settings: ServeSettings) -> int:
             trace_dir=settings.trace_dir,
             log_level=settings.log_level,
             profile_dir=settings.profile_dir,
+            stats=settings.stats,
         )
         plan = with_masters(model, place, lambda: free_port(LOOPBACK, 0))
         _write(plan)

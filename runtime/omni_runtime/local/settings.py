@@ -5,11 +5,13 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from omni_contract.accelerators import Vendor
 from omni_contract.wire.logs import LEVELS
+from omni_runtime.statistics import settings as statistics
+from omni_runtime.statistics.settings import StatsSettings
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8000
@@ -28,6 +30,7 @@ class ServeSettings:
     picture: Path | None = None
     trace_dir: Path | None = None
     profile_dir: Path | None = None
+    stats: StatsSettings = field(default_factory=StatsSettings)
     allow_fake_engine: bool = False
     log_json: bool = False
     log_level: str | None = None
@@ -52,6 +55,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--profile-dir", type=Path, metavar="DIR", help="write profiles there, for `omni control start-profile`"
     )
+    statistics.add_arguments(parser)
     parser.add_argument("--allow-fake-engine", action="store_true", help="accept stages without a model, for tests")
     parser.add_argument("--log-json", action="store_true", help="log lines as JSON objects")
     parser.add_argument(
@@ -71,6 +75,7 @@ def settings_from(arguments: Namespace) -> ServeSettings:
         picture=arguments.picture,
         trace_dir=arguments.trace_dir,
         profile_dir=arguments.profile_dir,
+        stats=statistics.settings_from(arguments),
         allow_fake_engine=arguments.allow_fake_engine,
         log_json=arguments.log_json,
         log_level=arguments.log_level,

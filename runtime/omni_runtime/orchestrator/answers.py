@@ -10,6 +10,7 @@ from omni_contract.wire.errors import TransferError
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload
 from omni_runtime.orchestrator.graph import PlannedStage
+from omni_runtime.orchestrator.made import Made, made_of
 from omni_runtime.orchestrator.request import FinalChunk, FinalOutput
 from omni_runtime.orchestrator.steps import Source
 
@@ -28,6 +29,10 @@ async def read_answer(stage: PlannedStage, source: Source, fetch: Fetch, request
         return _answer(stage, payload)
     except CodecError as exc:
         raise TransferError(FINAL, request_id, str(exc)) from exc
+
+
+def made_in(answer: Answer) -> Made:
+    return made_of(answer.items if isinstance(answer, FinalChunk) else (answer.payload,))
 
 
 def _answer(stage: PlannedStage, payload: Payload) -> Answer:

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Self
@@ -60,6 +60,8 @@ class Orchestrator:
         store = PayloadStore(settings.largest_output_bytes)
         self._connectors = ConnectorSet("", secrets.token_hex(8), store, transport=settings.transport)
         self.retries_total = 0
+        self._is_measured = settings.is_measured
+        self._observers: list[Callable[[Session], None]] = []
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
@@ -92,6 +94,10 @@ class Orchestrator:
     def certificate_expires_s(self) -> float | None:
         """Unix seconds; None without TLS."""
         return self._transport.expires_s
+
+    def observe(self, observer: Callable[[Session], None]) -> None:
+        """Calls it with each session that is over."""
+        self._observers.append(observer)
 
     @property
     def open_sessions(self) -> int:
@@ -144,6 +150,7 @@ class Orchestrator:
             request_timeout_s=limits.request_timeout_seconds,
             ended=self._ended,
             tracing=self._tracing,
+            is_measured=self._is_measured,
         )
 
     def _admit(self, plan: Plan, tenant: str, arriving: int) -> None:
@@ -169,6 +176,8 @@ class Orchestrator:
     def _ended(self, session: Session) -> None:
         self._sessions.discard(session)
         self.retries_total += session.retries
+        for observer in self._observers:
+            observer(session)
 
     def _abort_all(self) -> None:
         for session in list(self._sessions):

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -16,11 +16,12 @@ from typing import Self
 from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.errors import ErrorCode, OmniError, TransferError
 from omni_contract.wire.names import FINAL
-from omni_runtime.orchestrator.answers import PARTS_TAKEN_AT_ONCE, Answer, Fetch, Release, read_answer
+from omni_runtime.orchestrator.answers import PARTS_TAKEN_AT_ONCE, Answer, Fetch, Release, made_in, read_answer
 from omni_runtime.orchestrator.board import Board
 from omni_runtime.orchestrator.failures import bounces, failure_of, is_mendable, lost_replica, no_replica
 from omni_runtime.orchestrator.graph import Plan
 from omni_runtime.orchestrator.link import Link
+from omni_runtime.orchestrator.made import NOTHING_MADE
 from omni_runtime.orchestrator.messages import StartMessages
 from omni_runtime.orchestrator.pool import Need, StagePool, Ticket, Viability
 from omni_runtime.orchestrator.request import Announced, Completed, OutputLost, Progress, SessionEvent, SessionRequest
@@ -34,8 +35,8 @@ from omni_runtime.orchestrator.states import (
     StageState,
     next_session_state,
 )
-from omni_runtime.orchestrator.steps import EdgePayload, Step, source_of, usage_of
-from omni_runtime.tracing.spans import ATTEMPT, REPLICA, REQUEST_ID, STAGE, Attributes, Span, Tracing, UnrecordedSpan
+from omni_runtime.orchestrator.steps import EdgePayload, Step, source_of, span_of
+from omni_runtime.tracing.spans import REQUEST_ID, Tracing
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +54,8 @@ class SessionContext:
     request_timeout_s: float
     tracing: Tracing
     ended: Callable[["Session"], None]
+    is_measured: bool = False
+    """Workers are asked for what only they know."""
 
 
 class Session:
@@ -75,7 +78,10 @@ class Session:
         self._events: deque[SessionEvent | Announced] = deque()
         self._reader: asyncio.Future[None] | None = None
         """Who waits for the next event."""
-        self._error: OmniError | None = None
+        self.error: OmniError | None = None
+        """Why it ended without an answer."""
+        self.took_s = 0.0
+        """From its start to its end, once it is over."""
         self._timeout_s = request.timeout_s if request.timeout_s is not None else context.request_timeout_s
         self._deadline_s = time.monotonic() + self._timeout_s
         self._loop = asyncio.get_running_loop()
@@ -85,6 +91,11 @@ class Session:
     @property
     def is_over(self) -> bool:
         return self.state in TERMINAL
+
+    @property
+    def steps(self) -> Collection[Step]:
+        """The stages of its plan, in order, with what became of each."""
+        return self._board.steps.values()
 
     @property
     def remaining_s(self) -> float:
@@ -113,8 +124,8 @@ class Session:
 
     async def __anext__(self) -> SessionEvent:
         while True:
-            if self._error is not None:
-                raise self._error
+            if self.error is not None:
+                raise self.error
             if self._events:
                 event = self._events.popleft()
                 if not isinstance(event, Announced):
@@ -143,6 +154,8 @@ class Session:
         if self.is_over or not step.counts(announced.attempt):
             return None
         self._move(SessionEventKind.ANSWERED)
+        if (made := made_in(answer)) is not NOTHING_MADE:
+            step.made += made
         if announced.more:
             await self._taken(step, announced)
         else:
@@ -162,12 +175,14 @@ class Session:
 
     def assigned(self, stage: str, link: Link) -> None:
         step = self._board.steps[stage]
-        step.begin(link, self._board.wanted(step))
-        step.span = self._span_of(step)
+        step.begin(link, self._board.wanted(step), time.monotonic())
+        step.span = span_of(step, self._context.tracing, self._span, self.request.request_id)
         self._links.add(link)
         content = self._messages.content(step, self._board.payloads)
         start = link.start(self, self.request.request_id, step.attempt, self.request.kind, content.size_bytes)
         content.fill(start, self.remaining_s)
+        if self._context.is_measured:
+            start.measured = True
 
     def unavailable(self, stage: str) -> None:
         error = no_replica(stage, self._context.queue_timeout_s, self._context.pools)
@@ -244,8 +259,7 @@ class Session:
             text = f'stage "{step.name}" finished without an output for {", ".join(map(repr, step.wanted))}'
             self._give_up(step, OmniError(ErrorCode.STAGE_FAILED, text))
             return
-        step.usage = usage_of(finished.usage)
-        step.move(StageEventKind.FINISHED)
+        step.finish(finished, time.monotonic())
         if step.link is not None and step.link not in self._holders:
             self._links.discard(step.link)
             step.link.forget(self.request.request_id)
@@ -322,7 +336,7 @@ class Session:
     def _feed(self, fed: Iterable[Step], is_urgent: bool = False) -> None:
         """Queues stages that have got all of their inputs."""
         for step in fed:
-            step.move(StageEventKind.FED)
+            step.feed(time.monotonic())
             self._enqueue(step, is_urgent)
 
     def _enqueue(self, step: Step, is_urgent: bool = False) -> None:
@@ -356,8 +370,9 @@ class Session:
     def _end(self, event: SessionEventKind, error: OmniError | None) -> None:
         """The only way into a terminal state: afterwards no worker runs or holds anything for the request."""
         self._move(event)
-        self._error = error
+        self.error = error
         self._timer.cancel()
+        self.took_s = self._timeout_s - self.remaining_s
         for step in self._board.steps.values():
             self._stop(step)
             step.span.end(event)
@@ -366,22 +381,10 @@ class Session:
             link.discard(self.request.request_id)
         self._links.clear()
         self._wake()
-        log_end(self.request.request_id, self.state, self._timeout_s - self.remaining_s, self._error)
+        log_end(self.request.request_id, self.state, self.took_s, self.error)
         self._context.ended(self)
 
     # -- small questions
-
-    def _span_of(self, step: Step) -> Span:
-        if isinstance(self._span, UnrecordedSpan):
-            return self._span
-        replica = step.replica.name if step.replica else ""
-        attributes: Attributes = {
-            STAGE: step.name,
-            REPLICA: replica,
-            ATTEMPT: step.attempt,
-            REQUEST_ID: self.request.request_id,
-        }
-        return self._context.tracing.start(f"stage {step.name}", self._span.traceparent, attributes, "client")
 
     def _move(self, event: SessionEventKind) -> None:
         self.state = next_session_state(self.state, event)

@@ -25,3 +25,5 @@ class OrchestratorSettings:
     choose: Choose = choose
     """Which replica serves a stage of a request."""
     transport: Transport = PLAIN
+    is_measured: bool = False
+    """Workers tell for each request what only they know, for statistics."""

@@ -6,11 +6,22 @@ from typing import TypeAlias
 from omni_contract.wire import stage_pb2 as wire
 from omni_runtime.orchestrator.graph import PlannedStage
 from omni_runtime.orchestrator.link import Link
+from omni_runtime.orchestrator.made import NOTHING_MADE, Made
 from omni_runtime.orchestrator.pool import Ticket
 from omni_runtime.orchestrator.request import StageUsage
 from omni_runtime.orchestrator.routing import ReplicaInfo
 from omni_runtime.orchestrator.states import StageEventKind, StageState, next_stage_state
-from omni_runtime.tracing.spans import NO_SPAN, Span
+from omni_runtime.tracing.spans import (
+    ATTEMPT,
+    NO_SPAN,
+    REPLICA,
+    REQUEST_ID,
+    STAGE,
+    Attributes,
+    Span,
+    Tracing,
+    UnrecordedSpan,
+)
 
 Source: TypeAlias = bytes | wire.Handle
 NO_USAGE = StageUsage()
@@ -38,6 +49,13 @@ class Step:
     usage: StageUsage = NO_USAGE
     span: Span = NO_SPAN
     """Of the current attempt, from its start to its end."""
+    fed_s: float = 0.0
+    sent_s: float = 0.0
+    ended_s: float = 0.0
+    """When it had all inputs, went to a worker, and finished there; the last time, by our monotonic clock."""
+    measures: wire.Measures | None = None
+    """What only the worker knows, if it was asked."""
+    made: Made = NOTHING_MADE
 
     @property
     def name(self) -> str:
@@ -48,6 +66,11 @@ class Step:
         return self.state in AT_WORKER
 
     @property
+    def has_worked(self) -> bool:
+        """True once its last attempt came to its end; a stage that was dropped has not, finished as it is."""
+        return self.state is StageState.FINISHED and self.ended_s >= self.sent_s > 0
+
+    @property
     def is_active(self) -> bool:
         return self.state not in (StageState.WAITING, StageState.FINISHED)
 
@@ -56,12 +79,24 @@ class Step:
         if before in AT_WORKER and self.state not in AT_WORKER:
             self.span.end("" if self.state is StageState.FINISHED else event)
 
-    def begin(self, link: Link, wanted: tuple[str, ...]) -> None:
+    def feed(self, now_s: float) -> None:
+        self.move(StageEventKind.FED)
+        self.fed_s = now_s
+
+    def begin(self, link: Link, wanted: tuple[str, ...], now_s: float) -> None:
         self.move(StageEventKind.ASSIGNED)
         self.attempt += 1
         self.link, self.replica, self.ticket = link, link.replica, None
         self.wanted = wanted
         self.parts_read = 0
+        self.sent_s = now_s
+
+    def finish(self, finished: wire.Finished, now_s: float) -> None:
+        self.usage = usage_of(finished.usage)
+        self.ended_s = now_s
+        if finished.HasField("measures"):
+            self.measures = finished.measures
+        self.move(StageEventKind.FINISHED)
 
     def expects(self, link: Link, message: wire.WorkerMessage) -> bool:
         """False for what a replaced or finished attempt still sends."""
@@ -96,6 +131,14 @@ class EdgePayload:
         if isinstance(self.source, bytes):
             return True
         return self.producer.replica is not None and self.producer.replica.boot_id == self.replica.boot_id
+
+
+def span_of(step: Step, tracing: Tracing, parent: Span, request_id: str) -> Span:
+    if isinstance(parent, UnrecordedSpan):
+        return parent
+    replica = step.replica.name if step.replica else ""
+    attributes: Attributes = {STAGE: step.name, REPLICA: replica, ATTEMPT: step.attempt, REQUEST_ID: request_id}
+    return tracing.start(f"stage {step.name}", parent.traceparent, attributes, "client")
 
 
 def source_of(message: wire.Output) -> Source:

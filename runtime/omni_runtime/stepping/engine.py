@@ -58,6 +58,10 @@ class SteppingEngine(Generic[M]):
             raise _about_weights(error) from error
 
     @property
+    def weights_bytes(self) -> int:
+        return self._model.weights_bytes
+
+    @property
     def is_profiling(self) -> bool:
         return self._profile is not None and self._profile.is_recording
 

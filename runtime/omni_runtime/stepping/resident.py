@@ -28,13 +28,15 @@ Loading: TypeAlias = Generator[str | None, None, M]
 
 
 class ResidentModel(Generic[M]):
-    """Apart from `ready`, which is None unless requests can run, everything happens on the step thread.
+    """Apart from `ready`, which is None unless requests can run, and `weights_bytes` all happens on the step thread.
 
     For a stage on the CPU, host memory is the device: it drops its weights at either level of sleep.
     """
 
     def __init__(self, load: Callable[[], Loading[M]], device: torch.device) -> None:
         self.ready: M | None = None
+        self.weights_bytes = 0
+        """On the device."""
         self._load = load
         self._device = device
         self._model: M | None = None
@@ -53,7 +55,7 @@ class ResidentModel(Generic[M]):
         else:
             weights.drop(self._model.modules)
             self._model = None
-        self.ready = None
+        self.ready, self.weights_bytes = None, 0
         weights.give_back(self._device)
         return freed
 
@@ -85,3 +87,4 @@ class ResidentModel(Generic[M]):
         for _ in model.test_turns():
             pass
         self._model = self.ready = model
+        self.weights_bytes = weights.size_bytes(model.modules)

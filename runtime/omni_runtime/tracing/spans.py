@@ -14,6 +14,8 @@ ATTEMPT = "omni.attempt"
 EDGE = "omni.edge"
 CONNECTOR = "omni.connector"
 SIZE_BYTES = "omni.size_bytes"
+ITEMS = "omni.items"
+CHUNKS = "omni.chunks"
 NOTHING: Attributes = {}
 
 

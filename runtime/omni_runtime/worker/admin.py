@@ -1,23 +1,13 @@
-"""The admin port: what `control.py` can do, over plain HTTP, for people with curl. Off unless a port is given.
+"""The admin port: what `control.py` can do, over plain HTTP, for people with curl. Off unless a port is given."""
 
-Served by the standard library on threads of its own, so that no web framework is needed beside the engine.
-"""
-
-import asyncio
-import json
-import socket
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
+from omni_runtime.administration.listener import Answer, HttpError, envelope
 from omni_runtime.worker.control import Control, ControlError, Refusal
-from omni_runtime.worker.errors import ListenError
-from omni_runtime.worker.settings import AdminAddress
 
 DEFAULT_SLEEP_TIMEOUT_S = 60.0
 DEFAULT_DRAIN_TIMEOUT_S = 60.0
@@ -31,15 +21,7 @@ STATUS: Mapping[Refusal, HTTPStatus] = {
     Refusal.FAILED: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 
-Answer: TypeAlias = Mapping[str, Any]
 Query: TypeAlias = Mapping[str, str]
-
-
-class HttpError(Exception):
-    def __init__(self, status: HTTPStatus, code: str, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
 
 
 async def _sleep(control: Control, query: Query) -> Answer:
@@ -92,10 +74,10 @@ async def answer(control: Control, method: str, target: str) -> tuple[HTTPStatus
     try:
         return HTTPStatus.OK, await _routed(control, method, target)
     except HttpError as error:
-        return error.status, _envelope(error.status, error.code, str(error))
+        return error.answer
     except ControlError as error:
         status = STATUS[error.refusal]
-        return status, _envelope(status, error.refusal, str(error))
+        return status, envelope(status, error.refusal, str(error))
 
 
 async def _routed(control: Control, method: str, target: str) -> Answer:
@@ -125,63 +107,3 @@ def _number(query: Query, name: str, default: Any, kind: type[Any] = float) -> A
     if not 0 <= number < float("inf"):
         raise ControlError(Refusal.INVALID, f"{name} is {text!r}; it must be a number from 0")
     return number
-
-
-def _envelope(status: HTTPStatus, code: str, message: str) -> Answer:
-    """As the frontend's errors."""
-    kind = "invalid_request_error" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "server_error"
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, address: AdminAddress, ask: Callable[[str, str], tuple[HTTPStatus, Answer]]) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        self.ask = ask
-        super().__init__((address.host, address.port), _Handler)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-
-    def do_GET(self) -> None:
-        self._answer()
-
-    def do_POST(self) -> None:
-        self._answer()
-
-    def _answer(self) -> None:
-        status, body = self.server.ask(self.command, self.path)
-        data = json.dumps(body).encode() + b"\n"
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """What the calls do is in the log already."""
-
-
-@asynccontextmanager
-async def serving_admin(control: Control, address: AdminAddress | None) -> AsyncIterator[None]:
-    """Nothing is served without an address; raises ListenError if it is not free."""
-    if address is None:
-        yield
-        return
-    loop = asyncio.get_running_loop()
-
-    def ask(method: str, target: str) -> tuple[HTTPStatus, Answer]:
-        return asyncio.run_coroutine_threadsafe(answer(control, method, target), loop).result()
-
-    try:
-        server = _Server(address, ask)
-    except OSError as error:
-        raise ListenError(f"cannot serve the admin port {address.host}:{address.port}: {error.strerror}") from error
-    threading.Thread(target=server.serve_forever, name="admin-port", daemon=True).start()
-    try:
-        yield
-    finally:
-        await asyncio.to_thread(server.shutdown)
-        server.server_close()

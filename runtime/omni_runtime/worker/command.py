@@ -12,6 +12,7 @@ from omni_contract.cli.command import Command
 from omni_contract.wire.exit_codes import ExitCode
 from omni_contract.wire.logs import configure_logging
 from omni_contract.wire.stage_file import StageFile
+from omni_runtime.administration.listener import AdminPortError
 from omni_runtime.worker.errors import MisconfiguredError, WorkerError, one_line
 from omni_runtime.worker.process import die_with_parent, run_worker
 from omni_runtime.worker.settings import add_arguments, settings_from
@@ -31,6 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
     except WorkerError as error:
         logger.error("%s", error)
         return error.exit_code
+    except AdminPortError as error:
+        logger.error("%s", error)
+        return ExitCode.LISTEN_FAILED
     return ExitCode.OK
 
 

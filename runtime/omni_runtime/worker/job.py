@@ -24,6 +24,7 @@ from omni_runtime.engines.protocol import (
 from omni_runtime.tracing.spans import REQUEST_ID
 from omni_runtime.worker import messages
 from omni_runtime.worker.capacity import Admission
+from omni_runtime.worker.measures import Measures, microseconds
 from omni_runtime.worker.outbox import Outbox
 from omni_runtime.worker.outputs import Outputs
 from omni_runtime.worker.stage import Stage
@@ -60,6 +61,8 @@ class Job:
         self._stopped_at_s = 0.0
         self._is_discarded = False
         self._outputs: Outputs | None = None
+        self._measures: Measures | None = None
+        self._engine_s = 0.0
 
     def begin(self, start: Start, tasks: asyncio.TaskGroup) -> None:
         self._message().accepted = True
@@ -68,7 +71,9 @@ class Job:
         self._span = self._stage.tracing.start(
             f"run {self._stage.file.stage}", start.traceparent, {REQUEST_ID: self.request_id}, "server"
         )
-        self._transfers = Transfers(self._stage, self.request_id, self._begun_s + start.remaining_ms / 1000, self._span)
+        self._measures = Measures() if start.measured else None
+        deadline_s = self._begun_s + start.remaining_ms / 1000
+        self._transfers = Transfers(self._stage, self.request_id, deadline_s, self._span, self._measures)
         if not start.remaining_ms:
             self._expire()
         self._task = tasks.create_task(self._run(start))
@@ -158,15 +163,16 @@ class Job:
             request = StageRequest(self.request_id, inputs, _parameters(start), asked, transfers.readers())
             return await self._engine_run(request)
         finally:
-            await transfers.stop_reading()
+            await transfers.finish_streams()
 
     async def _engine_run(self, request: StageRequest) -> StageUsage:
         events = cast(AsyncGenerator[StageEvent, None], self._stage.engine.run(request))
         outputs = self._outputs = Outputs(self._transfers, self._announce, request.outputs)
         usage = StageUsage()
-        turned_s = time.monotonic()
+        turned_s = asked_s = time.monotonic()
         async with aclosing(events):
             async for event in events:
+                self._engine_s += time.monotonic() - asked_s
                 match event:
                     case StageProgress():
                         turned_s = self._progress(event, turned_s)
@@ -178,6 +184,8 @@ class Job:
                         await outputs.output(event)
                     case StageUsage():
                         usage = event
+                asked_s = time.monotonic()
+            self._engine_s += time.monotonic() - asked_s
         await outputs.end()
         return usage
 
@@ -198,15 +206,24 @@ class Job:
         metrics.request_seconds.observe(took_s)
         self._span.end("" if isinstance(outcome, StageUsage) else outcome.code)
         if isinstance(outcome, StageUsage):
-            metrics.count_outcome("finished")
-            messages.finished(self._message(), outcome)
-            logger.debug("request finished in %.3f s", took_s)
+            self._tell_finished(outcome, took_s)
             return
         metrics.count_outcome(outcome.code)
         if outcome.code is ErrorCode.CANCELLED:
             metrics.cancel_seconds.observe(now_s - self._stopped_at_s)
         messages.failed(self._message(), outcome)
         logger.info("request ended after %.3f s: %s: %s", took_s, outcome.code, outcome.message)
+
+    def _tell_finished(self, usage: StageUsage, took_s: float) -> None:
+        metrics = self._stage.metrics
+        metrics.count_outcome("finished")
+        metrics.work.add(usage, self._engine_s)
+        finished = self._message().finished
+        messages.finished(finished, usage)
+        if self._measures is not None:
+            finished.measures.took_us = microseconds(took_s)
+            self._measures.fill(finished.measures, usage, self._engine_s, usage.batch_id or metrics.work.requests)
+        logger.debug("request finished in %.3f s", took_s)
 
     def _message(self, added_bytes: int = 0) -> WorkerMessage:
         return self._outbox.message(self.request_id, self.attempt, added_bytes)

@@ -1,7 +1,7 @@
 """Fills in the messages that a worker sends over Attach."""
 
 from omni_contract.wire.errors import ErrorCode, OmniError
-from omni_contract.wire.stage_pb2 import Handle, WorkerMessage
+from omni_contract.wire.stage_pb2 import Finished, Handle, WorkerMessage
 from omni_runtime.engines.protocol import StageProgress, StageUsage
 
 MESSAGE_CHARACTERS = 2_000
@@ -21,8 +21,8 @@ def output(message: WorkerMessage, handle: Handle, more: bool) -> None:
         message.outputs.add(edge=handle.edge, handle=handle, more=more)
 
 
-def finished(message: WorkerMessage, usage: StageUsage) -> None:
-    wire = message.finished.usage
+def finished(message: Finished, usage: StageUsage) -> None:
+    wire = message.usage
     wire.input_tokens = usage.input_tokens
     wire.output_tokens = usage.output_tokens
     wire.steps = usage.steps

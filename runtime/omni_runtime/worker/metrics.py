@@ -1,18 +1,20 @@
 """The worker's Prometheus metrics."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Literal
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, Metric
 
 from omni_contract.wire import names
 from omni_runtime.connectors.protocol import ArenaCensus
+from omni_runtime.statistics.tallies import Tally
+from omni_runtime.worker.measures import Flow, Work
+from omni_runtime.worker.work_metrics import WorkMetrics
 
 FAST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SLOW_BUCKETS = (*FAST_BUCKETS, 30.0, 60.0, 120.0, 300.0, 600.0)
+OTHER = "other"
+
 ARENA_GAUGES: tuple[tuple[str, str, Mapping[str, Callable[[ArenaCensus], float]]], ...] = (
     (
         names.WORKER_ARENA_BYTES,
@@ -27,28 +29,14 @@ ARENA_GAUGES: tuple[tuple[str, str, Mapping[str, Callable[[ArenaCensus], float]]
 )
 
 
-class Tally:
-    """A counter with labels that one thread counts and another reads. Prometheus's own locks for each count."""
-
-    def __init__(self, name: str, text: str, labels: Sequence[str], registry: CollectorRegistry) -> None:
-        self.counts: Counter[tuple[str, ...]] = Counter()
-        self._name = name
-        self._text = text
-        self._labels = labels
-        registry.register(self)
-
-    def collect(self) -> Iterator[Metric]:
-        family = CounterMetricFamily(self._name, self._text, labels=self._labels)
-        for values, count in list(self.counts.items()):
-            family.add_metric(values, count)
-        yield family
-
-
 class WorkerMetrics:
-    """One set per worker, in a registry of its own."""
+    """One set per worker, in a registry of its own. `edges` are those of the stage: labels that there may be."""
 
-    def __init__(self) -> None:
+    def __init__(self, edges: Collection[str] = ()) -> None:
         self.registry = CollectorRegistry()
+        self.work = Work()
+        self._flows = {edge: Flow() for edge in (*edges, names.FINAL, OTHER)}
+        self._other = self._flows[OTHER]
         self._requests = Tally(names.WORKER_REQUESTS, "Requests ended, by outcome.", ["outcome"], self.registry)
         self.request_seconds = self._histogram(
             names.WORKER_REQUEST_SECONDS, "From start to terminal message.", SLOW_BUCKETS
@@ -57,18 +45,14 @@ class WorkerMetrics:
         self.cancel_seconds = self._histogram(
             names.WORKER_CANCEL_SECONDS, "From a cancel's arrival until all is freed.", FAST_BUCKETS
         )
-        self._transfer_bytes = Tally(
-            names.WORKER_TRANSFER_BYTES,
-            "Payload bytes put (out) and got (in), by edge.",
-            ["edge", "direction"],
-            self.registry,
-        )
+        WorkMetrics(self.work, self._flows, self.registry)
 
     def count_outcome(self, outcome: str) -> None:
         self._requests.counts[outcome,] += 1
 
-    def count_transfer(self, edge: str, direction: Literal["in", "out"], size_bytes: int) -> None:
-        self._transfer_bytes.counts[edge, direction] += size_bytes
+    def flow(self, edge: str) -> Flow:
+        """Edges come from the network: no peer makes us keep a series for each name that it thinks of."""
+        return self._flows.get(edge, self._other)
 
     def outcomes(self) -> dict[str, int]:
         """Requests ended so far, by outcome."""
@@ -77,6 +61,10 @@ class WorkerMetrics:
     def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
         """A gauge that is read when it is scraped."""
         Gauge(name, text, registry=self.registry).set_function(value)
+
+    def info(self, **labels: str) -> None:
+        """Who this process is, for queries that join its series with these labels."""
+        Gauge(names.WORKER_INFO, "Who the worker is.", labels, registry=self.registry).labels(**labels).set(1)
 
     def expose_arenas(self, arenas: Callable[[], Mapping[str, ArenaCensus]]) -> None:
         """Gauges of the arenas that there are now, read when they are scraped."""

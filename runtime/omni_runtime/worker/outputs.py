@@ -13,7 +13,7 @@ from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.engines.protocol import StageItem, StageOutput
 from omni_runtime.together import together
 from omni_runtime.worker.chunker import Chunker
-from omni_runtime.worker.transfers import Transfers
+from omni_runtime.worker.transfers import OutgoingStream, Transfers
 
 PARTS_AHEAD = 32
 """Parts of the final output that may be on their way to a client who does not read them."""
@@ -131,7 +131,7 @@ class _Stream:
         self._announce = announce
         self._edge = edge
         self._chunker = Chunker(settings)
-        self._handle: Handle | None = None
+        self._stream: OutgoingStream | None = None
 
     async def item(self, item: Payload) -> None:
         chunk = self._chunker.add(item)
@@ -151,10 +151,7 @@ class _Stream:
             self.is_wanted = False
 
     async def _append(self, chunk: Chunk) -> None:
-        connector = self._transfers.connector(self._edge)
-        if self._handle is None:
-            self._handle = await self._transfers.open_stream(self._edge)
-            await self._announce(self._handle, False)
-        await connector.append(self._handle, chunk.payload())
-        if chunk.is_last:
-            await connector.end_stream(self._handle)
+        if self._stream is None:
+            self._stream = await self._transfers.open_stream(self._edge)
+            await self._announce(self._stream.handle, False)
+        await self._stream.append(chunk)

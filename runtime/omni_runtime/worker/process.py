@@ -7,12 +7,15 @@ import logging
 import os
 import secrets
 import signal
+import time
+from functools import partial
 
 import grpc
 
 from omni_contract.wire import names
 from omni_contract.wire.stage_file import StageFile
 from omni_contract.wire.stage_pb2_grpc import add_ControlServicer_to_server, add_StageWorkerServicer_to_server
+from omni_runtime.administration.listener import serving
 from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.connectors.protocol import ConnectorError, MemoryPlace
 from omni_runtime.connectors.store import PayloadStore
@@ -24,7 +27,7 @@ from omni_runtime.tracing.start import MissingTelemetryError, start_tracing
 from omni_runtime.transport.plain import PLAIN
 from omni_runtime.transport.protocol import Transport, TransportError
 from omni_runtime.transport.tls import TlsTransport
-from omni_runtime.worker.admin import serving_admin
+from omni_runtime.worker.admin import answer
 from omni_runtime.worker.connector_metrics import ConnectorMetrics
 from omni_runtime.worker.control import Control
 from omni_runtime.worker.control_service import ControlService
@@ -58,13 +61,14 @@ def die_with_parent() -> None:
 
 
 async def run_worker(settings: WorkerSettings, file: StageFile) -> None:
-    """Returns after SIGTERM, when everything is finished; raises WorkerError if it ends otherwise."""
+    """Returns after SIGTERM, when everything is finished; raises WorkerError or AdminPortError if it ends otherwise."""
     boot_id = secrets.token_hex(8)
     store = PayloadStore(settings.payload_limit_bytes)
     transport, tracing = _transport(settings, file), _tracing(settings, file)
     connectors = _connectors(settings, file, boot_id, store, transport)
     stage = Stage(file, _engine(file), connectors, tracing)
     service = StageWorkerService(stage, store, boot_id, settings.replica, settings.locality)
+    stage.metrics.info(model=file.model, stage=file.stage, revision=file.revision, replica=settings.replica)
     stage.metrics.gauge(names.WORKER_FRONTENDS, "Frontends attached.", lambda: service.frontends)
     if transport.expires_s is not None:
         text = "When the certificate in use ends."
@@ -77,7 +81,7 @@ async def run_worker(settings: WorkerSettings, file: StageFile) -> None:
 
     await _open(connectors, stage)
     # Probes and Describe are answered from here on, before the engine has loaded.
-    async with listening(settings, transport, stage, add_services), serving_admin(control, settings.admin):
+    async with listening(settings, transport, stage, add_services), serving(settings.admin, partial(answer, control)):
         try:
             await _live(stage, service)
         finally:
@@ -152,6 +156,7 @@ async def _live(stage: Stage, service: StageWorkerService) -> None:
 
 async def load(stage: Stage) -> None:
     """Ready when it returns; raises StartupTimedOutError, or whatever the engine raised."""
+    began_s = time.monotonic()
     try:
         async with asyncio.timeout(stage.file.startup_timeout_s) as deadline:
             await stage.engine.load(lambda line: logger.info("%s", line))
@@ -159,6 +164,7 @@ async def load(stage: Stage) -> None:
         if deadline.expired():
             raise StartupTimedOutError(f"not done within {stage.file.startup_timeout_s} s") from error
         raise
+    stage.load_s = time.monotonic() - began_s
     # What loading made lives as long as the process: the collector need not look through it during requests.
     gc.collect()
     gc.freeze()

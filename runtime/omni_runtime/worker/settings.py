@@ -8,23 +8,15 @@ from pathlib import Path
 
 from omni_contract.wire.logs import LEVELS
 from omni_contract.wire.names import STAGE_FILE_PATH, STAGE_PORT
+from omni_runtime.administration.listener import AdminAddress, add_admin_arguments, admin_address
 from omni_runtime.tracing import settings as tracing
 from omni_runtime.tracing.settings import TracingSettings
 
 DEFAULT_PAYLOAD_LIMIT_BYTES = 4 * 2**30
 DEFAULT_SHARED_MEMORY = Path("/dev/shm")
 DEFAULT_LIVENESS_TIMEOUT_S = 120.0
-DEFAULT_ADMIN_HOST = "127.0.0.1"
 ANY_ADDRESS = ("0.0.0.0", "[::]")
 LISTEN_HELP = '"HOST:PORT" or "unix:PATH" (default: %(default)s); "0.0.0.0:PORT" listens on every address of the host'
-
-
-@dataclass(frozen=True)
-class AdminAddress:
-    """Whoever reaches it may let the worker sleep or drain: only this host, unless somebody says otherwise."""
-
-    host: str
-    port: int
 
 
 @dataclass(frozen=True)
@@ -70,10 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--namespace", help="part of the certificate's name; default: the pod's, else \"default\"")
     parser.add_argument("--health-port", type=int, help="answer health checks on this port, too, without TLS")
     parser.add_argument("--metrics-port", type=int, help="serve Prometheus metrics over HTTP on this port")
-    parser.add_argument("--admin-port", type=int, help="serve the control calls over HTTP on this port")
-    parser.add_argument(
-        "--admin-host", default=DEFAULT_ADMIN_HOST, help="address of the admin port (default: %(default)s)"
-    )
+    add_admin_arguments(parser)
     parser.add_argument("--profile-dir", type=Path, help="folder for traces; without it, profiles are refused")
     tracing.add_arguments(parser)
     parser.add_argument("--log-json", action="store_true", help="write log lines as JSON")
@@ -121,7 +110,7 @@ def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str])
         payload_limit_bytes=arguments.payload_limit_bytes,
         shared_memory=arguments.shared_memory,
         liveness_timeout_s=arguments.liveness_timeout,
-        admin=None if arguments.admin_port is None else AdminAddress(arguments.admin_host, arguments.admin_port),
+        admin=admin_address(arguments),
         profile_dir=arguments.profile_dir,
         tracing=tracing.settings_from(arguments),
     )

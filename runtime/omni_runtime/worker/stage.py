@@ -9,7 +9,7 @@ from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.stage_file import StageFile
 from omni_contract.wire.stage_pb2 import Load
 from omni_runtime.connectors.connector_set import ConnectorSet
-from omni_runtime.engines.protocol import Engine, EngineDiedError
+from omni_runtime.engines.protocol import Engine, EngineDiedError, HasWeights
 from omni_runtime.tracing.spans import UNTRACED, Tracing
 from omni_runtime.worker.capacity import Capacity
 from omni_runtime.worker.edge_schemas import EdgeSchemas
@@ -39,7 +39,9 @@ class Stage:
         self.outputs = {end.edge: end for end in file.outputs}
         self.schemas = EdgeSchemas(file)
         self.died: asyncio.Future[EngineDiedError] = asyncio.get_running_loop().create_future()
-        self.metrics = WorkerMetrics()
+        self.metrics = WorkerMetrics((*self.inputs, *self.outputs))
+        self.load_s = 0.0
+        """How long the engine took to load."""
         self._listeners: set[Callable[[], None]] = set()
         self._load_timer: asyncio.TimerHandle | None = None
         self._expose()
@@ -91,6 +93,9 @@ class Stage:
         for listener in list(self._listeners):
             listener()
 
+    def _weights_bytes(self) -> float:
+        return self.engine.weights_bytes if isinstance(self.engine, HasWeights) else 0
+
     def _expose(self) -> None:
         gauge, capacity, connectors = self.metrics.gauge, self.capacity, self.connectors
         gauge(names.WORKER_RUNNING, "Requests that run.", lambda: capacity.running)
@@ -98,5 +103,7 @@ class Stage:
         gauge(names.WORKER_PAYLOADS, "Payloads held for others.", lambda: connectors.census().payloads)
         gauge(names.WORKER_PAYLOAD_BYTES, "Bytes held for others.", lambda: connectors.census().size_bytes)
         gauge(names.WORKER_HEARTBEAT_AGE_SECONDS, "Since the engine's last turn.", self.engine.heartbeat_age_s)
+        gauge(names.WORKER_LOAD_SECONDS, "What loading took.", lambda: self.load_s)
+        gauge(names.WORKER_WEIGHTS_BYTES, "Weights on the device.", self._weights_bytes)
         gauge(names.WORKER_ASLEEP, "1 until it is woken.", lambda: float(self.state in SLEEPING))
         gauge(names.WORKER_READY, "1 while new work is taken.", lambda: float(self.state is State.READY))

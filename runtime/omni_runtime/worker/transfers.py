@@ -3,31 +3,41 @@
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from typing import Literal, cast
+from dataclasses import dataclass
+from typing import cast
 
 from omni_contract.wire.chunk import Chunk, chunk_of
 from omni_contract.wire.codec import CodecError
 from omni_contract.wire.errors import TransferError
 from omni_contract.wire.logs import log_fields
-from omni_contract.wire.payload import Payload
+from omni_contract.wire.names import FINAL
+from omni_contract.wire.payload import Payload, data_bytes
 from omni_contract.wire.stage_pb2 import HANDLE_KIND_STREAM, Handle, Input
 from omni_runtime.connectors.inline import decode_inline
 from omni_runtime.connectors.protocol import Connector
 from omni_runtime.together import together
-from omni_runtime.tracing.spans import CONNECTOR, EDGE, SIZE_BYTES, Attributes, Span
+from omni_runtime.tracing.spans import CHUNKS, CONNECTOR, EDGE, ITEMS, SIZE_BYTES, Attributes, Span
+from omni_runtime.worker.measures import Flow, Measures
 from omni_runtime.worker.stage import Stage
 
 
 class Transfers:
-    """`handles` are the payloads held for others; `streams` are the inputs that are still being made."""
+    """`handles` are the payloads held for others; `streams` are the inputs that are still being made.
 
-    def __init__(self, stage: Stage, request_id: str, deadline_s: float, span: Span) -> None:
+    `measures` is None unless the frontend wants to know what each edge took.
+    """
+
+    def __init__(
+        self, stage: Stage, request_id: str, deadline_s: float, span: Span, measures: Measures | None = None
+    ) -> None:
         self.request_id = request_id
         self.handles: list[Handle] = []
         self.streams: dict[str, IncomingStream] = {}
         self.stage = stage
         self._deadline_s = deadline_s
         self._span = span
+        self._measures = measures
+        self._outgoing: list[OutgoingStream] = []
 
     @property
     def remaining_s(self) -> float:
@@ -46,26 +56,33 @@ class Transfers:
         return {edge: aiter(stream) for edge, stream in self.streams.items()}
 
     async def put(self, edge: str, payload: Payload) -> Handle:
-        with self.transfer("put", edge) as span:
+        began_s = time.monotonic()
+        with self._transfer("put", edge) as span:
             handle = await self.connector(edge).put(self.request_id, edge, payload, self.remaining_s)
             span.end(attributes=_transferred(handle))
         if handle.connector != "inline":
             self.handles.append(handle)
-        self.count(edge, "out", handle.size_bytes)
+        took_s = time.monotonic() - began_s
+        for flow in self.flows(edge):
+            flow.put(handle.size_bytes, took_s)
         return handle
 
-    async def open_stream(self, edge: str) -> Handle:
+    async def open_stream(self, edge: str) -> "OutgoingStream":
         handle = await self.connector(edge).open_stream(self.request_id, edge, self.remaining_s)
         self.handles.append(handle)
-        return handle
+        stream = OutgoingStream(self, handle, self.start_span("send", edge))
+        self._outgoing.append(stream)
+        return stream
 
     def connector(self, edge: str) -> Connector:
         """What carries an edge that leaves this stage."""
         end = self.stage.outputs.get(edge)
         return self.stage.connectors.connector(end.connector if end else "auto")
 
-    async def stop_reading(self) -> None:
-        """The engine is done: whoever makes what is left of a stream may stop."""
+    async def finish_streams(self) -> None:
+        """The engine is done: whoever makes what is left of a stream may stop, and what we send has ended or failed."""
+        for sent in self._outgoing:
+            sent.failed()
         for stream in self.streams.values():
             await stream.close()
 
@@ -76,13 +93,19 @@ class Transfers:
         for handle in freed:
             await self.stage.connectors.release(handle)
 
-    def count(self, edge: str, direction: Literal["in", "out"], size_bytes: int) -> None:
-        self.stage.metrics.count_transfer(edge, direction, size_bytes)
+    def start_span(self, verb: str, edge: str) -> Span:
+        return self.stage.tracing.start(f"{verb} {edge or 'output'}", self._span.traceparent, {EDGE: edge})
+
+    def flows(self, edge: str) -> tuple[Flow, ...]:
+        """Where what goes over the edge is added up: for the metrics, and for the request if it is measured."""
+        if self._measures is None or edge == FINAL:
+            return (self.stage.metrics.flow(edge),)
+        return self.stage.metrics.flow(edge), self._measures.flow(edge)
 
     @contextmanager
-    def transfer(self, verb: str, edge: str) -> Iterator[Span]:
+    def _transfer(self, verb: str, edge: str) -> Iterator[Span]:
         """The block ends the span; if it does not get that far, the transfer has failed."""
-        span = self.stage.tracing.start(f"{verb} {edge or 'output'}", self._span.traceparent, {EDGE: edge})
+        span = self.start_span(verb, edge)
         try:
             yield span
         finally:
@@ -91,22 +114,77 @@ class Transfers:
     async def _input(self, item: Input) -> Payload:
         if not item.HasField("handle"):
             return self._inline(item)
-        with log_fields(edge=item.edge), self.transfer("get", item.edge) as span:
+        began_s = time.monotonic()
+        with log_fields(edge=item.edge), self._transfer("get", item.edge) as span:
             payload = await self.stage.connectors.get(item.handle, self.remaining_s)
+            self._got(item.edge, item.handle.size_bytes, began_s)
             span.end(attributes=_transferred(item.handle))
             end = self.stage.inputs.get(item.edge)
             if end is None or end.retain == "consumed":
                 await self.stage.connectors.release(item.handle)
-        self.count(item.edge, "in", item.handle.size_bytes)
         return self._taken(item.edge, payload)
 
     def _inline(self, item: Input) -> Payload:
-        self.count(item.edge, "in", len(item.inline))
-        return self._taken(item.edge, decode_inline(item.inline, item.edge, self.request_id))
+        began_s = time.monotonic()
+        payload = decode_inline(item.inline, item.edge, self.request_id)
+        self._got(item.edge, len(item.inline), began_s)
+        return self._taken(item.edge, payload)
 
     def _taken(self, edge: str, payload: Payload) -> Payload:
         self.stage.schemas.check_taken(edge, payload)
         return payload
+
+    def _got(self, edge: str, size_bytes: int, began_s: float) -> None:
+        took_s = time.monotonic() - began_s
+        for flow in self.flows(edge):
+            flow.take(size_bytes, took_s)
+
+
+@dataclass(slots=True)
+class _Count:
+    """What has gone through one stream: its one span says so at its end."""
+
+    chunks: int = 0
+    items: int = 0
+    size_bytes: int = 0
+
+    def add(self, chunk: Chunk, payload: Payload) -> int:
+        """How many bytes the chunk has."""
+        size_bytes = data_bytes(payload)
+        self.chunks += 1
+        self.items += len(chunk.items)
+        self.size_bytes += size_bytes
+        return size_bytes
+
+    def attributes(self, connector: str) -> Attributes:
+        return {CONNECTOR: connector, SIZE_BYTES: self.size_bytes, ITEMS: self.items, CHUNKS: self.chunks}
+
+
+class OutgoingStream:
+    """The chunks of one output on their way to its consumer."""
+
+    def __init__(self, transfers: Transfers, handle: Handle, span: Span) -> None:
+        self.handle = handle
+        self._transfers = transfers
+        self._span = span
+        self._count = _Count()
+
+    async def append(self, chunk: Chunk) -> None:
+        """Waits while the consumer is too far behind; StreamDroppedError if it wants no more."""
+        began_s, payload = time.monotonic(), chunk.payload()
+        connector = self._transfers.connector(self.handle.edge)
+        await connector.append(self.handle, payload)
+        size_bytes = self._count.add(chunk, payload)
+        took_s = time.monotonic() - began_s
+        for flow in self._transfers.flows(self.handle.edge):
+            flow.put_chunk(size_bytes, took_s)
+        if chunk.is_last:
+            await connector.end_stream(self.handle)
+            self._span.end(attributes=self._count.attributes(self.handle.connector))
+
+    def failed(self) -> None:
+        """No-op if it has come to its end."""
+        self._span.end("broken off", self._count.attributes(self.handle.connector))
 
 
 class IncomingStream:
@@ -127,14 +205,21 @@ class IncomingStream:
     async def _read(self) -> AsyncGenerator[Chunk, None]:
         handle, transfers = self._handle, self._transfers
         payloads = transfers.stage.connectors.chunks(handle, transfers.remaining_s)
-        with transfers.transfer("stream", handle.edge) as span:
+        span, count = transfers.start_span("stream", handle.edge), _Count()
+        try:
             async with aclosing(cast(AsyncGenerator[Payload, None], payloads)):
                 async for payload in payloads:
                     chunk = self._checked(payload)
+                    size_bytes = count.add(chunk, payload)
+                    for flow in transfers.flows(handle.edge):
+                        flow.take_chunk(size_bytes)
+                    if chunk.is_last:
+                        span.end(attributes=count.attributes(handle.connector))
                     yield chunk
                     if chunk.is_last:
-                        span.end(attributes={CONNECTOR: handle.connector})
                         return
+        finally:
+            span.end("broken off", count.attributes(handle.connector))
         raise TransferError(handle.edge, handle.request_id, "the stream ended without its last chunk")
 
     def _checked(self, payload: Payload) -> Chunk:

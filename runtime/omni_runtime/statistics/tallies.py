@@ -1,0 +1,45 @@
+"""Counters that cost next to nothing to count: one thread counts, another reads. Prometheus's own lock each time."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, Metric, SummaryMetricFamily
+
+
+class Tally:
+    """A counter with labels."""
+
+    def __init__(self, name: str, text: str, labels: Sequence[str], registry: CollectorRegistry) -> None:
+        self.counts: Counter[tuple[str, ...]] = Counter()
+        self._name = name
+        self._text = text
+        self._labels = labels
+        registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        family = CounterMetricFamily(self._name, self._text, labels=self._labels)
+        for values, count in list(self.counts.items()):
+            family.add_metric(values, count)
+        yield family
+
+
+class Sums:
+    """How often something was, and how much it was in all: a summary without quantiles."""
+
+    def __init__(self, name: str, text: str, labels: Sequence[str], registry: CollectorRegistry) -> None:
+        self._sums: dict[tuple[str, ...], tuple[int, float]] = {}
+        self._name = name
+        self._text = text
+        self._labels = labels
+        registry.register(self)
+
+    def add(self, values: tuple[str, ...], amount: float) -> None:
+        count, total = self._sums.get(values, (0, 0.0))
+        self._sums[values] = count + 1, total + amount
+
+    def collect(self) -> Iterator[Metric]:
+        family = SummaryMetricFamily(self._name, self._text, labels=self._labels)
+        for values, (count, total) in list(self._sums.items()):
+            family.add_metric(values, count, total)
+        yield family
