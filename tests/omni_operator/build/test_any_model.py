@@ -38,7 +38,7 @@ def sound_specs(draw: st.DrawFn) -> dict[str, Any]:
 @pytest.mark.case("operator:A28")
 @pytest.mark.case("operator:A29")
 @pytest.mark.case("operator:H06")
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(sound_specs())
 def test_children_have_good_names_and_do_not_differ_from_themselves(spec: dict[str, Any]) -> None:
     model = a_model(spec, name="m" * 30)
