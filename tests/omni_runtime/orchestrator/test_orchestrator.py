@@ -121,6 +121,25 @@ async def test_every_stage_gets_its_defaults_the_request_s_values_and_the_trace(
     assert {worker.jobs[0].start.traceparent for worker in workers.values()} == {"00-ab-cd-01"}
 
 
+async def test_stages_work_on_different_requests_at_the_same_time(tmp_path: Path) -> None:
+    table = located(chain("encoder", "painter"), tmp_path)
+    async with fake_model(table, tmp_path) as workers, orchestrator_of(table) as orchestrator:
+        encoder, painter = workers["encoder"], workers["painter"]
+        painter.gate.clear()
+        first = asyncio.create_task(orchestrator.run(request("r1")))
+        await painter.started(1)
+        encoder.gate.clear()
+        second = asyncio.create_task(orchestrator.run(request("r2")))
+        await encoder.started(2)
+        at_work = {
+            worker.stage: [job.request_id for job in worker.jobs if not job.is_over] for worker in (encoder, painter)
+        }
+        assert at_work == {"encoder": ["r2"], "painter": ["r1"]}
+        encoder.gate.set()
+        painter.gate.set()
+        assert (await first).outputs and (await second).outputs
+
+
 async def test_a_deadline_ends_the_request_and_names_the_unfinished_stage(tmp_path: Path) -> None:
     table = located(image_table(), tmp_path)
     async with fake_model(table, tmp_path) as workers, orchestrator_of(table) as orchestrator:
