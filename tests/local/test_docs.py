@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -43,16 +44,36 @@ def with_omni() -> dict[str, str]:
     return {**os.environ, "PATH": f"{OMNI.parent}:{os.environ['PATH']}"}
 
 
-def test_the_printed_requests_work_as_they_stand(tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclass(frozen=True)
+class Example:
+    """What is served, and what becomes of the requests that are printed for it."""
+
+    file: str
+    flags: tuple[str, ...]
+    answered: str
+    saved: str
+    begins: bytes
+
+
+EXAMPLES = [
+    Example("tiny-qwen-image.yaml", (), '"b64_json"', "fox.png", b"\x89PNG"),
+    Example("fake-omni.yaml", ("--allow-fake-engine",), '"content":"', "hello.wav", b"RIFF"),
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.file)
+def test_the_printed_requests_work_as_they_stand(
+    example: Example, tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    file = CHECKOUT / "examples" / "tiny-qwen-image.yaml"
-    with serving(str(file), "--volume", f"models={models}", folder=tmp_path) as serve:
+    file = CHECKOUT / "examples" / example.file
+    with serving(str(file), *example.flags, "--volume", f"models={models}", folder=tmp_path) as serve:
         serve.url()
         curl, snippet = printed_requests(serve.printed())
         answer = subprocess.run(["bash", "-c", curl], capture_output=True, text=True, timeout=120, check=True).stdout
-        assert '"b64_json"' in answer
+        assert example.answered in answer
         subprocess.run([OMNI.with_name("python"), "-c", snippet], timeout=120, check=True)
-        assert (tmp_path / "fox.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / example.saved).read_bytes().startswith(example.begins)
 
 
 def printed_requests(printed: str) -> tuple[str, str]:

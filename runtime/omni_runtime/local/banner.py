@@ -1,24 +1,62 @@
-"""What `omni serve` prints once it serves: the address, and two requests to paste."""
+"""What `omni serve` prints once it serves: the address, and two requests to paste for each kind of answer."""
 
 from omni_runtime.local.plan import LocalPlan
 
-TEMPLATE = """
-{model} serves at {url}/v1
-
+IMAGE_REQUEST = """
   curl -s {url}/v1/images/generations -H 'content-type: application/json' \\
     -d '{{"model": "{name}", "prompt": "a red fox", "size": "{size}", "seed": 1}}'
-
+"""
+IMAGE_CODE = """
+  answer = client.images.generate(model="{name}", prompt="a red fox", size="{size}", extra_body={{"seed": 1}})
+  open("fox.png", "wb").write(b64decode(answer.data[0].b64_json))
+"""
+TEXT_REQUEST = """
+  curl -s {url}/v1/chat/completions -H 'content-type: application/json' \\
+    -d '{{"model": "{name}", "messages": [{{"role": "user", "content": "Hello!"}}], "modalities": ["text"]}}'
+"""
+TEXT_CODE = """
+  answer = client.chat.completions.create(
+      model="{name}", messages=[{{"role": "user", "content": "Hello!"}}], modalities=["text"]
+  )
+  print(answer.choices[0].message.content)
+"""
+SPOKEN_CODE = """
+  answer = client.chat.completions.create(
+      model="{name}",
+      messages=[{{"role": "user", "content": "Hello!"}}],
+      modalities=["text", "audio"],
+      audio={{"format": "wav"{voice}}},
+  )
+  open("hello.wav", "wb").write(b64decode(answer.choices[0].message.audio.data))
+"""
+TEMPLATE = """
+{model} serves at {url}/v1
+{requests}
   from base64 import b64decode
   from openai import OpenAI
 
   client = OpenAI(base_url="{url}/v1", api_key="{key}")
-  answer = client.images.generate(model="{name}", prompt="a red fox", size="{size}", extra_body={{"seed": 1}})
-  open("fox.png", "wb").write(b64decode(answer.data[0].b64_json))
-
+{code}
 Ctrl-C stops it.
 """
 
 
 def banner(plan: LocalPlan, needs_key: bool) -> str:
     key = "YOUR-KEY" if needs_key else "none"
-    return TEMPLATE.format(model=plan.model, url=plan.url, name=plan.served_name, size=plan.size, key=key)
+    voice = "" if plan.voice is None else f', "voice": "{plan.voice}"'
+    known = {"model": plan.model, "url": plan.url, "name": plan.served_name, "size": plan.size, "voice": voice}
+    requests, code = _samples(plan.modalities)
+    filled = "".join(request.format(**known) for request in requests)
+    return TEMPLATE.format(requests=filled, code="".join(code).lstrip("\n").format(**known), key=key, **known)
+
+
+def _samples(modalities: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """What to paste into a shell, and into Python."""
+    requests, code = [], []
+    if "image" in modalities:
+        requests.append(IMAGE_REQUEST)
+        code.append(IMAGE_CODE)
+    if "text" in modalities:
+        requests.append(TEXT_REQUEST)
+        code.append(SPOKEN_CODE if "audio" in modalities else TEXT_CODE)
+    return requests, code

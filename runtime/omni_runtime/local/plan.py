@@ -6,6 +6,7 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from omni_contract.accelerators import Vendor
+from omni_contract.api.v1alpha1 import OutputSpec
 from omni_contract.resolve import StageLocation, stage_file, stage_revision, stage_table
 from omni_contract.resolve.resolved import ResolvedModel, ResolvedStage
 from omni_runtime.local.devices import DEVICE_KINDS, Machine
@@ -68,6 +69,10 @@ class LocalPlan:
     url: str
     size: str
     """WIDTHxHEIGHT of a picture unless the request says otherwise."""
+    modalities: tuple[str, ...]
+    """What clients can ask for."""
+    voice: str | None
+    """One that the model has, if it names any."""
     files: Mapping[Path, str]
     links: Mapping[Path, Path]
     """Links to make, with their targets: one for each volume."""
@@ -90,6 +95,8 @@ def local_plan(model: ResolvedModel, place: Place) -> LocalPlan:
         served_name=model.served_names[0],
         url=f"http://{_url_host(place.host)}:{place.port}",
         size=_default_size(model),
+        modalities=tuple(output.modality for output in _outputs(model)),
+        voice=next((voice for output in _outputs(model) for voice in output.voices), None),
         files={**files, table_path: table.model_dump_json(by_alias=True, indent=1)},
         links={place.volumes_root / claim: folder for claim, folder in place.volumes.items()},
         stages=tuple(_stage_processes(model, place)),
@@ -176,6 +183,10 @@ def _address(stage: ResolvedStage, replica: int, place: Place) -> str:
 def _visible_devices(vendor: Vendor, chosen: tuple[str, ...]) -> Mapping[str, str]:
     """A process sees the devices that it was given and no other; one on the CPU sees none."""
     return {kind.visible_variable: ",".join(chosen) if of is vendor else "" for of, kind in DEVICE_KINDS.items()}
+
+
+def _outputs(model: ResolvedModel) -> list[OutputSpec]:
+    return [stage.output for stage in model.stages if stage.output is not None and stage.output.final]
 
 
 def _default_size(model: ResolvedModel) -> str:

@@ -54,6 +54,7 @@ def serve(settings: ServeSettings) -> int:
             stats=settings.stats,
         )
         plan = with_masters(model, place, lambda: free_port(LOOPBACK, 0))
+        _check_picture(plan, settings.picture)
         _write(plan)
         try:
             return asyncio.run(_run(plan, settings))
@@ -90,6 +91,12 @@ def _check_api_keys(model: ResolvedModel, api_keys: Path | None) -> None:
     secret = model.frontend.auth.api_keys_secret_ref
     if secret is not None and api_keys is None:
         raise InputError(f'the model takes its API keys from Secret "{secret.name}"; give them with --api-keys DIR')
+
+
+def _check_picture(plan: LocalPlan, picture: Path | None) -> None:
+    if picture is not None and "image" not in plan.modalities:
+        answers = ", ".join(plan.modalities)
+        raise InputError(f"--picture asks for an image, and {plan.model} answers with {answers}; leave it out")
 
 
 def _write(plan: LocalPlan) -> None:
