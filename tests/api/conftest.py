@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from openai import OpenAI
 
+from omni_contract.api.v1alpha1 import FrontendLimits
 from tests.support.fake_chain import fake_chain
 from tests.support.fake_omni import fake_omni
 from tests.support.model_processes import ModelProcesses, model_processes
@@ -21,7 +22,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcesses]:
     """One model for all tests that neither break nor fill it."""
-    with model_processes(fake_chain(), tmp_path_factory.mktemp("served")) as processes:
+    with model_processes(
+        fake_chain(limits=FrontendLimits(max_body_bytes=1 << 20)), tmp_path_factory.mktemp("served")
+    ) as processes:
         asyncio.run(processes.start())
         yield processes
 

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from pydantic_core import to_jsonable_python
 
-from omni_contract.api.v1alpha1 import ConnectorSpec
+from omni_contract.api.v1alpha1 import ConnectorSpec, OutputSpec
 from omni_contract.resolve.connectors import PICKED_BY_AUTO
 from omni_contract.resolve.contracts import canonical_hash
 from omni_contract.resolve.ports import with_ports_of
@@ -38,7 +38,7 @@ def stage_file(model: ResolvedModel, stage_name: str, revision: str, volumes_roo
         inputs=tuple(_end(edge, edge.source) for edge in model.edges if edge.target == stage.name),
         outputs=tuple(_producing_end(edge) for edge in model.edges if edge.source == stage.name),
         connectors=_connectors(model, stage_name),
-        output=stage.output,
+        output=_made_output(stage),
         max_in_flight=stage.max_in_flight,
         max_batch_size=stage.max_batch_size,
         batch_timeout_s=stage.batch_timeout_s,
@@ -76,14 +76,19 @@ def stage_table(
 def stage_revision(model: ResolvedModel, stage_name: str) -> str:
     """A short hash of all that makes the stage restart: its file, device, resources, pod template, diagnostics.
 
-    Replicas and sampling defaults are not in it; neither is anything of another stage but the edges' contracts.
+    Replicas, sampling defaults and voices are not in it; neither is anything of another stage but the edges' contracts.
     """
     stage = model.stage(stage_name)
-    pod = asdict(replace(stage, replicas=0, sampling={}))
+    pod = asdict(replace(stage, replicas=0, sampling={}, output=_made_output(stage)))
     if stage.diagnostics == ResolvedDiagnostics():  # as before there were any
         del pod["diagnostics"]
     file = stage_file(model, stage_name, revision="", volumes_root="/")
     return canonical_hash({"file": file.model_dump(mode="json"), "pod": to_jsonable_python(pod)}, 10)
+
+
+def _made_output(stage: ResolvedStage) -> OutputSpec | None:
+    """What the stage itself makes of it; the names of voices are the frontend's."""
+    return stage.output and stage.output.model_copy(update={"voices": ()})
 
 
 def _connectors(model: ResolvedModel, stage_name: str) -> tuple[ConnectorSpec, ...]:

@@ -26,7 +26,7 @@ class FrontendLimits(ApiModel):
     """Bounds on what one request may ask and on what waits."""
 
     max_body_bytes: Annotated[int, Field(ge=1024, le=1 << 30)] = Field(
-        1 << 20, description="Largest request body; a larger one is answered with 413."
+        1 << 25, description="Largest request body, media in it included; a larger one is answered with 413."
     )
     max_image_pixels: Annotated[int, Field(ge=256, le=1 << 28)] = Field(
         4_194_304, description="Most pixels (width x height) of one image, read or made."

@@ -1,8 +1,8 @@
 """One stage of a model: its engine, its device, its size."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
 from omni_contract.api.v1alpha1.base import ApiModel, ListSet, PoolName, Quantity, Seconds, StageName
 from omni_contract.api.v1alpha1.engines import ArEngine, DiffusionEngine, EngineBlock, FakeEngine
@@ -44,6 +44,14 @@ class OutputSpec(ApiModel):
         description="Names of the voices that a model with audio output speaks with; requests for others are refused. "
         "Left out, any name reaches the model.",
     )
+
+    @model_serializer(mode="wrap")
+    def _without_absent_voices(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As before there were any: an operator that is new must not restart stages that have none."""
+        document: dict[str, Any] = serialize(self)
+        if not self.voices:
+            document.pop("voices", None)
+        return document
 
 
 class DrainSpec(ApiModel):

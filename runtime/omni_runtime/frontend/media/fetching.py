@@ -2,14 +2,19 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
+from typing import TypeAlias
 from urllib.parse import urljoin
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from omni_runtime.frontend.media.addresses import is_address, is_public
+from omni_runtime.frontend.media.addresses import is_address
 from omni_runtime.frontend.media.settings import MediaSettings
 from omni_runtime.frontend.media.sources import Link, RefusedSourceError, link_of
+
+IsAllowed: TypeAlias = Callable[[str], bool]
+"""Whether an address, as text, may be connected to."""
 
 MOST_REDIRECTS = 3
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -23,11 +28,11 @@ class TooManyBytesError(ValueError):
     """A file with more bytes than one may have."""
 
 
-async def fetch(link: Link, settings: MediaSettings) -> bytes:
-    """Raises RefusedSourceError or TooManyBytesError."""
+async def fetch(link: Link, settings: MediaSettings, is_allowed: IsAllowed) -> bytes:
+    """Connects to addresses that are allowed, and to no others. Raises RefusedSourceError or TooManyBytesError."""
     try:
-        async with asyncio.timeout(settings.fetch_timeout_s), _client(settings) as client:
-            return await _follow(client, link, settings)
+        async with asyncio.timeout(settings.fetch_timeout_s), _client(is_allowed) as client:
+            return await _follow(client, link, settings.max_bytes, is_allowed)
     except TimeoutError:
         raise RefusedSourceError(f"the link did not answer within {settings.fetch_timeout_s:g} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as exc:
@@ -37,25 +42,24 @@ async def fetch(link: Link, settings: MediaSettings) -> bytes:
         raise RefusedSourceError(refused or f"the link cannot be fetched ({type(exc).__name__})") from exc
 
 
-def _client(settings: MediaSettings) -> aiohttp.ClientSession:
-    resolver = None if settings.allow_private_addresses else PublicResolver()
+def _client(is_allowed: IsAllowed) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(resolver=resolver, force_close=True, use_dns_cache=False),
+        connector=aiohttp.TCPConnector(resolver=CheckingResolver(is_allowed), force_close=True, use_dns_cache=False),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
         headers=HEADERS,
     )
 
 
-async def _follow(client: aiohttp.ClientSession, link: Link, settings: MediaSettings) -> bytes:
+async def _follow(client: aiohttp.ClientSession, link: Link, most: int, is_allowed: IsAllowed) -> bytes:
     """Each redirect is a link like the first one, with all of its checks."""
     for _ in range(MOST_REDIRECTS + 1):
-        if is_address(link.host) and not (settings.allow_private_addresses or is_public(link.host)):
+        if is_address(link.host) and not is_allowed(link.host):
             # The client does not look up what is an address already.
             raise RefusedSourceError(NOT_PUBLIC)
         async with client.get(link.url, allow_redirects=False) as answer:
             if answer.status not in REDIRECTS:
-                return await _body(answer, settings.max_bytes)
+                return await _body(answer, most)
             link = link_of(urljoin(link.url, answer.headers.get("location", "")))
     raise RefusedSourceError(f"the link redirects more than {MOST_REDIRECTS} times")
 
@@ -81,17 +85,18 @@ class PrivateAddressError(OSError):
     """A host name that stands for an address of somebody's own network."""
 
 
-class PublicResolver(AbstractResolver):
-    """Refuses a host as soon as one of its addresses is not public: which one is used would be left to chance."""
+class CheckingResolver(AbstractResolver):
+    """Refuses a host as soon as one of its addresses is not allowed: which one is used would be left to chance."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_allowed: IsAllowed) -> None:
+        self._is_allowed = is_allowed
         self._resolver = aiohttp.ThreadedResolver()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         found = await self._resolver.resolve(host, port, family)
-        if not all(is_public(one["host"]) for one in found):
+        if not all(self._is_allowed(one["host"]) for one in found):
             raise PrivateAddressError(NOT_PUBLIC)
         return found
 

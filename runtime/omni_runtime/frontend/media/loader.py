@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array
+from omni_runtime.frontend.media.addresses import is_public
 from omni_runtime.frontend.media.fetching import TooManyBytesError, fetch
 from omni_runtime.frontend.media.files import read_file
 from omni_runtime.frontend.media.settings import MediaSettings
@@ -54,7 +55,7 @@ class MediaLoader:
         try:
             source = source_of(url)
             if isinstance(source, Link):
-                data = await fetch(source, self._settings)
+                data = await fetch(source, self._settings, self._is_allowed)
             else:
                 data = await loop.run_in_executor(self._threads, self._read, source)
             return await loop.run_in_executor(self._threads, decode, data)
@@ -62,6 +63,9 @@ class MediaLoader:
             raise OmniError(ErrorCode.PAYLOAD_TOO_LARGE, f"{param}: {exc}", param) from exc
         except (RefusedSourceError, UnreadableMediaError) as exc:
             raise OmniError(ErrorCode.INVALID_REQUEST, f"{param}: {exc}", param) from exc
+
+    def _is_allowed(self, address: str) -> bool:
+        return self._settings.allow_private_addresses or is_public(address)
 
     def _read(self, source: Source) -> bytes:
         match source:
