@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,9 +42,19 @@ def openai(url: str) -> Iterator[OpenAI]:
 
 
 @pytest.fixture(scope="session")
-def talking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcesses]:
-    """A thinker, a talker and a vocoder, for all tests that neither break nor fill them."""
-    with model_processes(fake_omni(), tmp_path_factory.mktemp("talking")) as processes:
+def media_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the talking model's first frontend may read files from."""
+    return tmp_path_factory.mktemp("media")
+
+
+@pytest.fixture(scope="session")
+def talking(tmp_path_factory: pytest.TempPathFactory, media_folder: Path) -> Iterator[ModelProcesses]:
+    """A thinker, a talker and a vocoder, for all tests that neither break nor fill them. Media come to their first
+    frontend from wherever a test has them, to their second one as they do by default."""
+    with model_processes(fake_omni(), tmp_path_factory.mktemp("talking"), frontends=2) as processes:
+        plan = processes.plans["frontend-0"]
+        opened = ("--media-allow-private-addresses", "--media-folder", str(media_folder), "--media-max-bytes", "100000")
+        processes.plans["frontend-0"] = replace(plan, arguments=(*plan.arguments, *opened))
         asyncio.run(processes.start())
         yield processes
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 from omni_contract.wire.codec import CodecError, EncodedPayload, decode, encode
 from omni_contract.wire.errors import TransferError
+from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import HANDLE_KIND_OBJECT, Handle
 from omni_runtime.connectors.protocol import Census, ConnectorContext
@@ -74,8 +75,11 @@ class InlineConnector:
 
 
 def decode_inline(data: bytes, edge: str, request_id: str) -> Payload:
-    """The payload in a control message; its arrays are writable and aligned, like those of every connector."""
-    if len(data) > INLINE_LIMIT_BYTES:
+    """The payload in a control message; its arrays are writable and aligned, like those of every connector.
+
+    A client's own input, which no stage holds for another, may fill the message.
+    """
+    if edge != FINAL and len(data) > INLINE_LIMIT_BYTES:
         raise TransferError(edge, request_id, f"an inline payload of {len(data):,} bytes is above the limit")
     try:
         return decode(data, own_memory=True)
