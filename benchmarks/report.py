@@ -9,7 +9,10 @@ from benchmarks.ledger import Entry, read_entries
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 IMAGES = PAGE.with_name("images")
-PLOTS = {"shm.svg": "Payloads of several sizes from one process to another, with us and with the peers"}
+PLOTS = {
+    "shm.svg": "Payloads of several sizes from one process to another, with us and with the peers",
+    "overload.svg": "Answers in time at loads up to three times the capacity, with a bounded and an endless queue",
+}
 
 HEAD = """# Performance
 
