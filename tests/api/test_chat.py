@@ -196,6 +196,7 @@ def test_a_conversation_of_all_roles_is_answered_to_its_last_message(talker: Ope
     assert ask(talker, messages=messages, **TEXT_ONLY).choices[0].message.content == expected_text()
 
 
+@pytest.mark.case("runtime:L31")
 async def test_the_async_sdk_gets_many_concurrent_answers_each_its_own(talking_url: str) -> None:
     async def streamed(openai: AsyncOpenAI, tag: int) -> Heard:
         whole = Heard()

@@ -71,7 +71,7 @@ def error_of(response: Any, status: int) -> dict[str, Any]:
     return error
 
 
-@pytest.mark.case("runtime:A10", "runtime:A23", "runtime:L26")
+@pytest.mark.case("runtime:A10", "runtime:A23", "runtime:K3", "runtime:L26")
 @pytest.mark.parametrize(("fields", "param", "words"), WRONG_FIELDS, ids=lambda value: str(value)[:40])
 def test_a_wrong_field_is_refused_by_name(http: Client, fields: dict[str, Any], param: str, words: str) -> None:
     body = json.dumps({"model": MODEL, "prompt": "a fox", **fields})

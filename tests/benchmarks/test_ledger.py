@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from benchmarks.ledger import Entry, read_entries, write_entry
 from benchmarks.report import report
 
@@ -21,10 +23,13 @@ def test_a_new_figure_replaces_the_older_one_of_its_id_only(tmp_path: Path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["results.json"]
 
 
+@pytest.mark.case("runtime:X9")
 def test_the_report_marks_a_figure_that_is_out_of_its_bound():
     assert "out of bound" in report([entry("hop.median_ms.c1", 3.5)])
     assert "out of bound" in report([entry("routing.p99_vs_random", 0.71)])
     assert "out of bound" in report([entry("replicas.efficiency_1to4", 0.94)])
+    assert "out of bound" in report([entry("mooncake_te.ratio_vs_raw", 0.9)])
+    assert "out of bound" in report([entry("shm.256MiB.ratio_vs_vllm_omni", 2.9)])
     assert "out of bound" not in report([entry("hop.median_ms.c1", 2.5), entry("hop.saturation_rps", 400)])
 
 

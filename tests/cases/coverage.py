@@ -1,13 +1,16 @@
-"""docs/coverage.yaml: for each row of the source inventories one of test, refused, later."""
+"""docs/coverage.yaml: for each row of the source inventories one of test, refused, later. docs/cases.yaml: the same for
+reported faults, of which a test itself says that it covers them; so here are only those without one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import yaml
 
-COVERAGE = Path(__file__).parents[2] / "docs" / "coverage.yaml"
+DOCS = Path(__file__).parents[2] / "docs"
+COVERAGE = DOCS / "coverage.yaml"
+CASES = DOCS / "cases.yaml"
 Answer: TypeAlias = Literal["test", "refused", "later"]
 ANSWERS: tuple[Answer, ...] = ("test", "refused", "later")
 
@@ -22,7 +25,7 @@ class Row:
 
 
 class CoverageError(ValueError):
-    """A row is not in the form that the head of docs/coverage.yaml describes."""
+    """A row is not in the form that the head of its file describes."""
 
 
 def read_coverage(path: Path = COVERAGE) -> dict[str, Row]:
@@ -52,3 +55,14 @@ def wrong_tests(rows: Mapping[str, Row], runnable: frozenset[str], skipped: froz
                 yield f"{row_id}: {test} is skipped"
             elif test not in runnable:
                 yield f"{row_id}: {test} does not exist"
+
+
+def wrong_reasons(reasons: Mapping[str, Row], known: tuple[str, ...], covered: Collection[str]) -> Iterator[str]:
+    """Of docs/cases.yaml: each known case has a test or a reason, never both."""
+    for case, row in reasons.items():
+        if case not in known:
+            yield f"{case} is no reported fault"
+        elif case in covered:
+            yield f"{case} has a test, so docs/cases.yaml need not say why it has none"
+        elif row.answer == "test":
+            yield f"{case}: mark the test itself with it"

@@ -1,6 +1,15 @@
 import pytest
 
-from tests.cases.coverage import CoverageError, Row, parse_row, read_coverage, wrong_ids, wrong_tests
+from tests.cases.coverage import (
+    CASES,
+    CoverageError,
+    Row,
+    parse_row,
+    read_coverage,
+    wrong_ids,
+    wrong_reasons,
+    wrong_tests,
+)
 from tests.cases.ids import known_case_ids, known_row_ids
 
 TEST = "tests/a/test_b.py::test_c"
@@ -47,3 +56,18 @@ def test_a_named_test_must_exist_and_run() -> None:
     assert list(wrong_tests(rows, frozenset({TEST}), frozenset())) == []
     assert list(wrong_tests(rows, frozenset(), frozenset())) == [f"A1: {TEST} does not exist"]
     assert list(wrong_tests(rows, frozenset(), frozenset({TEST}))) == [f"A1: {TEST} is skipped"]
+
+
+def test_only_reported_faults_have_a_reason_to_have_no_test() -> None:
+    assert list(wrong_reasons(read_coverage(CASES), known_case_ids(), ())) == []
+
+
+def test_a_case_has_a_test_or_a_reason_and_not_both() -> None:
+    reason, known = Row("refused", text="x"), ("runtime:L1", "runtime:L2")
+    assert list(wrong_reasons({"runtime:L1": reason}, known, ())) == []
+    assert list(wrong_reasons({"runtime:Z1": reason}, known, ())) == ["runtime:Z1 is no reported fault"]
+    assert list(wrong_reasons({"runtime:L2": Row("test", tests=(TEST,))}, known, ())) == [
+        "runtime:L2: mark the test itself with it"
+    ]
+    [problem] = wrong_reasons({"runtime:L1": reason}, known, {"runtime:L1": {"unit"}})
+    assert problem.startswith("runtime:L1 has a test")

@@ -71,6 +71,7 @@ def test_kubectl_get_shows_what_a_person_wants_to_know(cluster: Cluster, painter
     assert row.split()[:5] == [painter, "Ready", "True", "3/3", url]
 
 
+@pytest.mark.case("runtime:K5")
 def test_three_seeds_give_three_pictures_equal_to_plain_diffusers(cluster: Cluster, client: OpenAI) -> None:
     made = [pictures(client, seed)[0] for seed in (1, 2, 3)]
 

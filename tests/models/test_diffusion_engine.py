@@ -108,6 +108,18 @@ async def test_encode_and_decode_requests_share_the_thread_one_turn_each(tiny_mo
     assert order == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.case("runtime:L11", "runtime:M4")
+async def test_requests_one_after_another_hold_no_more_than_the_first_ones(tiny_model):
+    async with loaded(stage_file(tiny_model)) as engine:
+        for width in (16, 32, 48):
+            await output(engine, stage_request(replace(QUICK, width=width)))
+        bytes_before, states_before = live_tensor_bytes(), live_states()
+        for seed in range(1, 7):
+            await output(engine, stage_request(replace(QUICK, seed=seed, width=16 + 16 * (seed % 3))))
+        assert live_states() == states_before
+        assert live_tensor_bytes() == bytes_before
+
+
 @pytest.mark.parametrize("how", ["aclose", "cancel the reading task"])
 async def test_cancelling_stops_within_one_step_and_frees_what_the_request_held(tiny_model, how):
     async with loaded(stage_file(tiny_model)) as engine:
@@ -266,6 +278,7 @@ async def test_a_changed_weight_changes_the_picture(tiny_model, tmp_path):
     numpy.testing.assert_array_equal(ours, reference_images(changed, [request])[0])
 
 
+@pytest.mark.case("runtime:L15")
 @pytest.mark.parametrize(
     ("phase", "component"), [("encode", "text_encoder"), ("denoise", "transformer"), ("decode", "vae")]
 )

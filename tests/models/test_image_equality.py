@@ -50,7 +50,7 @@ async def test_every_split_makes_the_pixels_of_plain_diffusers(tiny_model, split
         numpy.testing.assert_array_equal(ours, reference)
 
 
-@pytest.mark.case("runtime:B10")
+@pytest.mark.case("runtime:B5", "runtime:B10")
 @pytest.mark.parametrize("split", SPLITS[:2], ids=["fused", "split"])
 async def test_eight_unlike_requests_at_once_equal_their_single_runs(tiny_model, split):
     for ours, reference in zip(

@@ -30,7 +30,7 @@ def pod_of(children: list[Manifest], name: str) -> Manifest:
     return pod
 
 
-@pytest.mark.case("operator:O10")
+@pytest.mark.case("operator:O10", "runtime:K8")
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_a_stage_of_each_vendor(vendor: str, golden: Golden) -> None:
     stage = a_stage("denoiser", VENDORS[vendor], resources={"cpu": "2", "memory": "8Gi"}, shm={"size": "1Gi"})

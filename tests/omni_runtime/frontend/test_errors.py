@@ -9,6 +9,7 @@ from omni_runtime.frontend.errors import envelope, error_event, error_response
 from omni_runtime.orchestrator import OverloadedError
 
 
+@pytest.mark.case("runtime:K13")
 @pytest.mark.parametrize("code", ErrorCode)
 def test_every_code_has_its_status_and_the_same_four_keys(code: ErrorCode) -> None:
     answer = error_response(OmniError(code, "words", "field"))

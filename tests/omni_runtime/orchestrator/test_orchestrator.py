@@ -198,6 +198,7 @@ async def test_a_second_loss_fails_the_request(tmp_path: Path) -> None:
         assert [job.attempt for job in workers["painter"].jobs] == [1, 2]
 
 
+@pytest.mark.case("runtime:K13")
 async def test_a_refusal_that_no_replica_can_mend_is_not_retried(tmp_path: Path) -> None:
     async def refuse(worker: FakeWorker, job: Job) -> None:
         job.accept()

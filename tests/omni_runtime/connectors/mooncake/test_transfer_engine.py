@@ -144,6 +144,7 @@ async def test_a_checksum_finds_damage():
     await world.connector.close()
 
 
+@pytest.mark.case("runtime:X4")
 async def test_a_pool_on_a_gpu_is_refused_with_the_reason(tmp_path: Path):
     with pytest.raises(ConnectorError, match=r'connector "moon": poolDevice cuda needs a GPU, .*; use poolDevice: cpu'):
         await World(poolDevice="cuda", protocol="rdma").connector.open()
