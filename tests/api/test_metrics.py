@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from httpx2 import AsyncClient
+from openai import AsyncOpenAI
 from prometheus_client.parser import text_string_to_metric_families
 
 from omni_contract.api.v1alpha1 import FakeEngine
@@ -31,10 +32,10 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 async def served(folder: Path) -> dict[str, str]:
     async with measured(folder) as (processes, ports):
-        openai = client(processes.urls[0])
-        for seed in range(REQUESTS):
-            await picture(openai, seed)
-        await leave_one(processes)
+        async with client(processes.urls[0]) as openai:
+            for seed in range(REQUESTS):
+                await picture(openai, seed)
+            await leave_one(processes, openai)
         urls = {stage: f"http://127.0.0.1:{port}" for stage, port in ports.items()}
         async with AsyncClient(trust_env=False) as http:
             return {
@@ -58,8 +59,8 @@ async def measured(folder: Path) -> AsyncIterator[tuple[ModelProcesses, dict[str
         yield processes, ports
 
 
-async def leave_one(processes: ModelProcesses) -> None:
-    asking = asyncio.create_task(picture(client(processes.urls[0]), 9))
+async def leave_one(processes: ModelProcesses, openai: AsyncOpenAI) -> None:
+    asking = asyncio.create_task(picture(openai, 9))
     await stats_when(processes.plans["denoiser"].health, lambda now: now.running == 1, 10)
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)

@@ -31,6 +31,11 @@ async def telling(folder: Path, *flags: str) -> AsyncIterator[ModelProcesses]:
         yield processes
 
 
+async def painted(processes: ModelProcesses, seed: int) -> bytes:
+    async with client(processes.urls[0]) as openai:
+        return await picture(openai, seed)
+
+
 async def end(processes: ModelProcesses) -> None:
     """By SIGTERM, after which all that was told is written."""
     processes.signal("frontend-0", signal.SIGTERM)
@@ -44,7 +49,7 @@ def lines(folder: Path, kind: str) -> list[dict[str, Any]]:
 
 async def test_a_finished_request_is_a_table_in_the_log(tmp_path: Path) -> None:
     async with telling(tmp_path, "--log-stats") as processes:
-        await picture(client(processes.urls[0]), 1)
+        await painted(processes, 1)
         await end(processes)
         records = [json.loads(line) for line in processes.log("frontend-0").splitlines() if line.startswith("{")]
     [told] = [record for record in records if record["message"].startswith("statistics\n")]
@@ -59,7 +64,7 @@ async def test_each_request_stage_and_edge_is_a_line_in_the_files(tmp_path: Path
     folder = tmp_path / "stats"
     async with telling(tmp_path, "--stats-dir", str(folder)) as processes:
         for seed in range(3):
-            await picture(client(processes.urls[0]), seed)
+            await painted(processes, seed)
         await end(processes)
     overall, stages, edges = (lines(folder, kind) for kind in KINDS)
     assert [line["outcome"] for line in overall] == ["finished"] * 3
@@ -80,7 +85,7 @@ async def test_a_disk_that_fills_up_fails_no_request_and_is_told_once(tmp_path: 
     async with telling(tmp_path, "--stats-dir", str(folder)) as processes:
         for kind in KINDS:
             (folder / f"{os.uname().nodename}-{processes.pid('frontend-0')}.{kind}.stats.jsonl").symlink_to("/dev/full")
-        pictures = await asyncio.gather(*(picture(client(processes.urls[0]), seed) for seed in range(8)))
+        pictures = await asyncio.gather(*(painted(processes, seed) for seed in range(8)))
         assert pictures == [expected(seed) for seed in range(8)]
         async with AsyncClient(trust_env=False) as http:
             text = (await http.get(f"{processes.urls[0]}/metrics")).text

@@ -38,6 +38,8 @@ HEALTH_READY = "ready"
 """Services of grpc.health.v1 that the kubelet's probes ask for; "" equals ready."""
 
 REQUEST_ID_HEADER = "x-request-id"
+REFUSAL_KEY = "omni-refusal"
+"""Metadata of a refused control call: the stable code of the refusal, which is finer than the call's status."""
 
 METRIC_PREFIX = "omni"
 

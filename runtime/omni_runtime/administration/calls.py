@@ -1,11 +1,11 @@
-"""One administrative call to one worker, and what a person reads about its answer."""
+"""The control calls to a worker: what is sent, how long it may take, and what a person reads about the answer."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
 
 from omni_contract.wire import stage_pb2 as wire
 
@@ -23,51 +23,51 @@ def _nothing(parser: ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Call:
-    """`ask` makes the call with a ControlStub and returns what is printed behind the worker's name."""
+    """`rpc` is its name in the service `Control`; `say` is what is printed behind the worker's name."""
 
     help: str
-    ask: Callable[[Any, Namespace], Awaitable[str]]
+    rpc: str
+    request: Callable[[Namespace], Message]
+    say: Callable[[Any, Namespace], str]
+    patience_s: Callable[[Namespace], float] = lambda options: ANSWER_S
     configure: Callable[[ArgumentParser], None] = _nothing
 
+    async def ask(self, stub: Any, options: Namespace) -> Message:
+        """With a ControlStub. Raises AioRpcError if the worker refuses or cannot be reached."""
+        method = getattr(stub, self.rpc)
+        reply: Message = await method(self.request(options), timeout=self.patience_s(options))
+        return reply
 
-async def _sleep(stub: Any, options: Namespace) -> str:
-    request = wire.SleepRequest(level=options.level, timeout_ms=int(1000 * options.timeout))
-    reply: wire.SleepReply = await stub.Sleep(request, timeout=options.timeout + ANSWER_S)
+
+def fields_of(reply: Message) -> dict[str, Any]:
+    """The answer as JSON has it: every field, states by their name in small letters."""
+    return {field.name: _plain(field, getattr(reply, field.name)) for field in reply.DESCRIPTOR.fields}
+
+
+def _plain(field: Any, value: Any) -> Any:
+    if field.enum_type is None:
+        return value
+    name: str = field.enum_type.values_by_number[value].name
+    return name.removeprefix("WORKER_STATE_").lower()
+
+
+def _milliseconds(options: Namespace) -> int:
+    return int(1000 * options.timeout)
+
+
+def _until_done(options: Namespace) -> float:
+    timeout_s: float = options.timeout
+    return timeout_s + ANSWER_S
+
+
+def _slept(reply: wire.SleepReply, options: Namespace) -> str:
     return f"asleep at level {options.level}, {reply.freed_bytes / 2**30:.3g} GiB given back"
 
 
-async def _wake(stub: Any, options: Namespace) -> str:
-    await stub.Wake(wire.WakeRequest(), timeout=WAKE_S)
-    return "awake"
-
-
-async def _start_profile(stub: Any, options: Namespace) -> str:
-    request = wire.StartProfileRequest(max_steps=options.steps)
-    reply: wire.StartProfileReply = await stub.StartProfile(request, timeout=ANSWER_S)
-    return f"recording {options.steps} steps for {reply.trace}"
-
-
-async def _stop_profile(stub: Any, options: Namespace) -> str:
-    reply: wire.StopProfileReply = await stub.StopProfile(wire.StopProfileRequest(), timeout=ANSWER_S)
-    return f"recorded {reply.steps} steps in {reply.trace}"
-
-
-async def _reset_cache(stub: Any, options: Namespace) -> str:
-    reply: wire.ResetCacheReply = await stub.ResetCache(wire.ResetCacheRequest(), timeout=ANSWER_S)
-    return f"{reply.entries} entries dropped"
-
-
-async def _drain(stub: Any, options: Namespace) -> str:
-    request = wire.DrainRequest(timeout_ms=int(1000 * options.timeout))
-    reply: wire.DrainReply = await stub.Drain(request, timeout=options.timeout + ANSWER_S)
-    return f"draining, {reply.left_running} requests left"
-
-
-async def _stats(stub: Any, options: Namespace) -> str:
-    stats: wire.WorkerStats = await stub.Stats(wire.StatsRequest(), timeout=ANSWER_S)
-    state = wire.WorkerState.Name(stats.state).removeprefix("WORKER_STATE_").lower()
-    told = MessageToDict(stats, preserving_proto_field_name=True)
-    return ", ".join([state, *(f"{name} {value}" for name, value in told.items() if name != "state")])
+def _stats(reply: wire.WorkerStats, options: Namespace) -> str:
+    told = fields_of(reply)
+    state = told.pop("state")
+    return ", ".join([state, *(f"{name} {value}" for name, value in told.items() if value)])
 
 
 def _timeout(parser: ArgumentParser) -> None:
@@ -95,11 +95,52 @@ def _steps(parser: ArgumentParser) -> None:
 
 
 CALLS: Mapping[str, Call] = {
-    "sleep": Call("give the device's memory back once nothing runs", _sleep, _level),
-    "wake": Call("take the memory again", _wake),
-    "start-profile": Call("record the next steps", _start_profile, _steps),
-    "stop-profile": Call("write the profile and say where it is", _stop_profile),
-    "reset-cache": Call("forget results kept for later requests", _reset_cache),
-    "drain": Call("take nothing new, finish what runs", _drain, _timeout),
-    "stats": Call("say how they are", _stats),
+    "sleep": Call(
+        help="give the device's memory back once nothing runs",
+        rpc="Sleep",
+        request=lambda options: wire.SleepRequest(level=options.level, timeout_ms=_milliseconds(options)),
+        say=_slept,
+        patience_s=_until_done,
+        configure=_level,
+    ),
+    "wake": Call(
+        help="take the memory again",
+        rpc="Wake",
+        request=lambda options: wire.WakeRequest(),
+        say=lambda reply, options: "awake",
+        patience_s=lambda options: WAKE_S,
+    ),
+    "start-profile": Call(
+        help="record the next steps",
+        rpc="StartProfile",
+        request=lambda options: wire.StartProfileRequest(max_steps=options.steps),
+        say=lambda reply, options: f"recording {options.steps} steps for {reply.trace}",
+        configure=_steps,
+    ),
+    "stop-profile": Call(
+        help="write the profile and say where it is",
+        rpc="StopProfile",
+        request=lambda options: wire.StopProfileRequest(),
+        say=lambda reply, options: f"recorded {reply.steps} steps in {reply.trace}",
+    ),
+    "reset-cache": Call(
+        help="forget results kept for later requests",
+        rpc="ResetCache",
+        request=lambda options: wire.ResetCacheRequest(),
+        say=lambda reply, options: f"{reply.entries} entries dropped",
+    ),
+    "drain": Call(
+        help="take nothing new, finish what runs",
+        rpc="Drain",
+        request=lambda options: wire.DrainRequest(timeout_ms=_milliseconds(options)),
+        say=lambda reply, options: f"draining, {reply.left_running} requests left",
+        patience_s=_until_done,
+        configure=_timeout,
+    ),
+    "stats": Call(
+        help="say how they are",
+        rpc="Stats",
+        request=lambda options: wire.StatsRequest(),
+        say=_stats,
+    ),
 }

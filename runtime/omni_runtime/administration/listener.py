@@ -9,6 +9,7 @@ import socket
 import threading
 from argparse import ArgumentParser, Namespace
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -108,13 +109,19 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def _answer(self) -> None:
-        status, body = self._from_elsewhere() or self.server.ask(self.command, self.path)
+        status, body = self._from_elsewhere() or self._asked()
         data = json.dumps(body).encode() + b"\n"
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def _asked(self) -> tuple[HTTPStatus, Answer]:
+        try:
+            return self.server.ask(self.command, self.path)
+        except CancelledError:
+            return HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "stage_unavailable", "the process ends").answer
 
     def _from_elsewhere(self) -> tuple[HTTPStatus, Answer] | None:
         """A page in a browser of this host can send POSTs to it; browsers say then whose page it is."""

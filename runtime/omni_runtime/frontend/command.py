@@ -11,6 +11,7 @@ from omni_contract.cli.command import Command
 from omni_contract.wire.exit_codes import ExitCode
 from omni_contract.wire.logs import configure_logging
 from omni_contract.wire.stage_table import StageTable
+from omni_runtime.administration.listener import AdminPortError
 from omni_runtime.frontend.server import serve
 from omni_runtime.frontend.settings import add_arguments, settings_from
 from omni_runtime.statistics.files import StatsFilesError
@@ -33,6 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
     except (MissingTelemetryError, StatsFilesError, TransportError) as error:
         logger.error("%s", error)
         return ExitCode.MISCONFIGURED
+    except AdminPortError as error:
+        logger.error("%s", error)
+        return ExitCode.LISTEN_FAILED
     except SystemExit:
         # uvicorn has said that it cannot listen, and where.
         return ExitCode.LISTEN_FAILED

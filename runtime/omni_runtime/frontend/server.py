@@ -10,6 +10,8 @@ import uvicorn
 
 from omni_contract.wire.names import FRONTEND
 from omni_contract.wire.stage_table import StageTable
+from omni_runtime.administration.listener import serving
+from omni_runtime.frontend.admin import FrontendAdmin
 from omni_runtime.frontend.app import create_app
 from omni_runtime.frontend.settings import FrontendSettings
 from omni_runtime.orchestrator import Orchestrator, OrchestratorSettings
@@ -33,7 +35,8 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 async def serve(settings: FrontendSettings, table: StageTable) -> None:
     """Returns after SIGTERM: no new connections, running requests finish within the drain timeout.
 
-    Raises at once TransportError for a certificate, StatsFilesError for a folder of statistics, that cannot be used.
+    Raises TransportError for a certificate, StatsFilesError for a folder of statistics, AdminPortError for a port that
+    cannot be used.
     """
     transport = transport_of(settings, table)
     tracing = start_tracing(settings.tracing, "frontend", settings.frontend_id)
@@ -45,7 +48,7 @@ async def serve(settings: FrontendSettings, table: StageTable) -> None:
     if settings.stats.is_on:
         orchestrator.observe(telling.session_ended)
     try:
-        async with orchestrator.running():
+        async with serving(settings.admin, FrontendAdmin(orchestrator, transport).answer), orchestrator.running():
             await Server(server_config(settings, orchestrator, tracing, telling.files)).serve()
     finally:
         tracing.close()

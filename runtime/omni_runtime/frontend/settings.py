@@ -9,6 +9,7 @@ from typing import Literal
 
 from omni_contract.wire.logs import LEVELS
 from omni_contract.wire.names import FRONTEND_PORT, STAGE_TABLE_PATH
+from omni_runtime.administration.listener import AdminAddress, add_admin_arguments, admin_address
 from omni_runtime.frontend.media import settings as media
 from omni_runtime.frontend.media.settings import MediaSettings
 from omni_runtime.statistics import settings as statistics
@@ -40,6 +41,7 @@ class FrontendSettings:
     tracing: TracingSettings = field(default_factory=TracingSettings)
     media: MediaSettings = field(default_factory=MediaSettings)
     stats: StatsSettings = field(default_factory=StatsSettings)
+    admin: AdminAddress | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     tracing.add_arguments(parser)
     media.add_arguments(parser)
     statistics.add_arguments(parser)
+    add_admin_arguments(parser)
     parser.add_argument(
         "--tls",
         type=Path,
@@ -95,4 +98,5 @@ def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str])
         tracing=tracing.settings_from(arguments),
         media=media.settings_from(arguments),
         stats=statistics.settings_from(arguments),
+        admin=admin_address(arguments),
     )

@@ -42,6 +42,7 @@ class Place:
     """None: what the file says."""
     profile_dir: Path | None = None
     stats: StatsSettings = field(default_factory=StatsSettings)
+    admin_port: int | None = None
 
     @property
     def volumes_root(self) -> Path:
@@ -132,7 +133,8 @@ def _frontend_process(model: ResolvedModel, place: Place, table: Path) -> Proces
     files = ("--stage-table", str(table))
     keys = () if place.api_keys is None else ("--api-keys", str(place.api_keys))
     where = ("--host", place.host, "--port", str(place.port), "--discovery", "local")
-    told = (*_tracing(place), *_statistics(place), *_logging(place, model.frontend_log_level))
+    admin = () if place.admin_port is None else ("--admin-port", str(place.admin_port))
+    told = (*admin, *_tracing(place), *_statistics(place), *_logging(place, model.frontend_log_level))
     drain_s = max(stage.drain_timeout_s for stage in model.stages)
     return ProcessPlan(
         name=FRONTEND,

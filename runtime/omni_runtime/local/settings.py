@@ -31,6 +31,7 @@ class ServeSettings:
     trace_dir: Path | None = None
     profile_dir: Path | None = None
     stats: StatsSettings = field(default_factory=StatsSettings)
+    admin_port: int | None = None
     allow_fake_engine: bool = False
     log_json: bool = False
     log_level: str | None = None
@@ -56,6 +57,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--profile-dir", type=Path, metavar="DIR", help="write profiles there, for `omni control start-profile`"
     )
     statistics.add_arguments(parser)
+    parser.add_argument("--admin-port", type=int, help="serve the control calls over HTTP on this port of this host")
     parser.add_argument("--allow-fake-engine", action="store_true", help="accept stages without a model, for tests")
     parser.add_argument("--log-json", action="store_true", help="log lines as JSON objects")
     parser.add_argument(
@@ -76,6 +78,7 @@ def settings_from(arguments: Namespace) -> ServeSettings:
         trace_dir=arguments.trace_dir,
         profile_dir=arguments.profile_dir,
         stats=statistics.settings_from(arguments),
+        admin_port=arguments.admin_port,
         allow_fake_engine=arguments.allow_fake_engine,
         log_json=arguments.log_json,
         log_level=arguments.log_level,

@@ -3,15 +3,12 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from http import HTTPStatus
-from typing import Any, TypeAlias
-from urllib.parse import parse_qsl, urlsplit
+from typing import TypeAlias
 
+from omni_runtime.administration.calls import DEFAULT_STEPS, DEFAULT_TIMEOUT_S
 from omni_runtime.administration.listener import Answer, HttpError, envelope
+from omni_runtime.administration.queries import Query, Route, routed
 from omni_runtime.worker.control import Control, ControlError, Refusal
-
-DEFAULT_SLEEP_TIMEOUT_S = 60.0
-DEFAULT_DRAIN_TIMEOUT_S = 60.0
-DEFAULT_PROFILE_STEPS = 10
 
 STATUS: Mapping[Refusal, HTTPStatus] = {
     Refusal.INVALID: HTTPStatus.BAD_REQUEST,
@@ -21,11 +18,9 @@ STATUS: Mapping[Refusal, HTTPStatus] = {
     Refusal.FAILED: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 
-Query: TypeAlias = Mapping[str, str]
-
 
 async def _sleep(control: Control, query: Query) -> Answer:
-    freed = await control.sleep(_number(query, "level", 1, int), _number(query, "timeout", DEFAULT_SLEEP_TIMEOUT_S))
+    freed = await control.sleep(query.number("level", 1, int), query.number("timeout", DEFAULT_TIMEOUT_S))
     return {"freed_bytes": freed}
 
 
@@ -35,7 +30,7 @@ async def _wake(control: Control, query: Query) -> Answer:
 
 
 async def _start_profile(control: Control, query: Query) -> Answer:
-    return {"trace": str(await control.start_profile(_number(query, "steps", DEFAULT_PROFILE_STEPS, int)))}
+    return {"trace": str(await control.start_profile(query.number("steps", DEFAULT_STEPS, int)))}
 
 
 async def _stop_profile(control: Control, query: Query) -> Answer:
@@ -48,62 +43,33 @@ async def _reset_cache(control: Control, query: Query) -> Answer:
 
 
 async def _drain(control: Control, query: Query) -> Answer:
-    return {"left_running": await control.drain(_number(query, "timeout", DEFAULT_DRAIN_TIMEOUT_S))}
+    return {"left_running": await control.drain(query.number("timeout", DEFAULT_TIMEOUT_S))}
 
 
 async def _stats(control: Control, query: Query) -> Answer:
     return asdict(control.stats())
 
 
-Route: TypeAlias = Callable[[Control, Query], Awaitable[Answer]]
+Answers: TypeAlias = Callable[[Control, Query], Awaitable[Answer]]
 
-ROUTES: Mapping[str, tuple[str, Route, tuple[str, ...]]] = {
-    "/sleep": ("POST", _sleep, ("level", "timeout")),
-    "/wake": ("POST", _wake, ()),
-    "/profile/start": ("POST", _start_profile, ("steps",)),
-    "/profile/stop": ("POST", _stop_profile, ()),
-    "/cache/reset": ("POST", _reset_cache, ()),
-    "/drain": ("POST", _drain, ("timeout",)),
-    "/stats": ("GET", _stats, ()),
+ROUTES: Mapping[str, Route[Answers]] = {
+    "/sleep": Route("POST", _sleep, ("level", "timeout")),
+    "/wake": Route("POST", _wake),
+    "/profile/start": Route("POST", _start_profile, ("steps",)),
+    "/profile/stop": Route("POST", _stop_profile),
+    "/cache/reset": Route("POST", _reset_cache),
+    "/drain": Route("POST", _drain, ("timeout",)),
+    "/stats": Route("GET", _stats),
 }
-"""Method, what answers, and the query's fields, by path."""
 
 
 async def answer(control: Control, method: str, target: str) -> tuple[HTTPStatus, Answer]:
     """The whole answer to one request, whatever comes of it."""
     try:
-        return HTTPStatus.OK, await _routed(control, method, target)
+        answers, query = routed(method, target, ROUTES)
+        return HTTPStatus.OK, await answers(control, query)
     except HttpError as error:
         return error.answer
     except ControlError as error:
         status = STATUS[error.refusal]
         return status, envelope(status, error.refusal, str(error))
-
-
-async def _routed(control: Control, method: str, target: str) -> Answer:
-    url = urlsplit(target)
-    if url.path not in ROUTES:
-        known = ", ".join(ROUTES)
-        raise HttpError(HTTPStatus.NOT_FOUND, "not_found", f"there is no {url.path}; there is {known}")
-    wanted, route, fields = ROUTES[url.path]
-    if method != wanted:
-        text = f"{url.path} takes {wanted}, not {method}"
-        raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, "method_not_allowed", text)
-    query = dict(parse_qsl(url.query, keep_blank_values=True))
-    for name in query:
-        if name not in fields:
-            raise ControlError(
-                Refusal.INVALID, f'{url.path} has no field "{name}"; it takes {", ".join(fields) or "none"}'
-            )
-    return await route(control, query)
-
-
-def _number(query: Query, name: str, default: Any, kind: type[Any] = float) -> Any:
-    text = query.get(name)
-    try:
-        number = default if text is None else kind(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number < float("inf"):
-        raise ControlError(Refusal.INVALID, f"{name} is {text!r}; it must be a number from 0")
-    return number

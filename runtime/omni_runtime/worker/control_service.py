@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import grpc
 
 from omni_contract.wire import stage_pb2 as wire
+from omni_contract.wire.names import REFUSAL_KEY
 from omni_contract.wire.stage_pb2_grpc import ControlServicer
 from omni_runtime.worker.control import Control, ControlError, Refusal
 from omni_runtime.worker.states import State
@@ -85,4 +86,4 @@ async def _refusals(context: grpc.aio.ServicerContext) -> AsyncIterator[None]:
     try:
         yield
     except ControlError as error:
-        await context.abort(STATUS[error.refusal], str(error))
+        await context.abort(STATUS[error.refusal], str(error), ((REFUSAL_KEY, error.refusal.value),))
