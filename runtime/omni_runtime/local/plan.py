@@ -1,6 +1,6 @@
 """Pure: what `omni serve` writes and which processes it starts, for a resolved model and a place to run it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
@@ -9,6 +9,7 @@ from omni_contract.accelerators import Vendor
 from omni_contract.api.v1alpha1 import OutputSpec
 from omni_contract.resolve import StageLocation, stage_file, stage_revision, stage_table
 from omni_contract.resolve.resolved import ResolvedModel, ResolvedStage
+from omni_runtime.local.device_memory import Given, check_device_memory
 from omni_runtime.local.devices import DEVICE_KINDS, Machine
 from omni_runtime.statistics.settings import StatsSettings
 
@@ -106,11 +107,17 @@ def local_plan(model: ResolvedModel, place: Place) -> LocalPlan:
 
 
 def _stage_processes(model: ResolvedModel, place: Place) -> Iterator[ProcessPlan]:
-    devices = {vendor: cycle(names) for vendor, names in place.machine.devices.items() if names}
+    given = tuple(_dealt_out(model, place.machine))
+    check_device_memory(given)
+    for one in given:
+        yield _stage_process(one.stage, one.replica, place, _visible_devices(one.stage.device.vendor, one.devices))
+
+
+def _dealt_out(model: ResolvedModel, machine: Machine) -> Iterator[Given]:
+    devices = {vendor: cycle(names) for vendor, names in machine.devices.items() if names}
     for stage in model.stages:
         for replica in range(stage.replicas):
-            chosen = tuple(islice(devices.get(stage.device.vendor, ()), stage.device.count))
-            yield _stage_process(stage, replica, place, _visible_devices(stage.device.vendor, chosen))
+            yield Given(stage, replica, tuple(islice(devices.get(stage.device.vendor, ()), stage.device.count)))
 
 
 def _stage_process(stage: ResolvedStage, replica: int, place: Place, devices: Mapping[str, str]) -> ProcessPlan:
@@ -182,7 +189,7 @@ def _address(stage: ResolvedStage, replica: int, place: Place) -> str:
     return f"unix:{place.directory}/{stage.name}-{replica}.sock"
 
 
-def _visible_devices(vendor: Vendor, chosen: tuple[str, ...]) -> Mapping[str, str]:
+def _visible_devices(vendor: Vendor, chosen: Sequence[str]) -> Mapping[str, str]:
     """A process sees the devices that it was given and no other; one on the CPU sees none."""
     return {kind.visible_variable: ",".join(chosen) if of is vendor else "" for of, kind in DEVICE_KINDS.items()}
 
