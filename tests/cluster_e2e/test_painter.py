@@ -1,6 +1,5 @@
 """The example on a real cluster: three stages in three pods make the picture that one process makes."""
 
-import io
 import json
 import subprocess
 import sys
@@ -13,13 +12,13 @@ from pathlib import Path
 import numpy
 import pytest
 from openai import BadRequestError, OpenAI
-from PIL import Image
 
 from tests.cluster.kind.volumes import namespace_object
 from tests.cluster_e2e import inside
 from tests.cluster_e2e.conftest import Cluster
 from tests.cluster_e2e.faults import kill_container
 from tests.cluster_e2e.forward import port_forward
+from tests.cluster_e2e.pictures import array
 from tests.support.reference_images import ReferenceRequest, reference_images
 
 STAGES = ("text-encoder", "denoiser", "vae-decoder")
@@ -41,10 +40,6 @@ def pictures(client: OpenAI, seed: int, n: int = 1) -> list[numpy.ndarray]:
         extra_body={"seed": seed, "steps": 3, "true_cfg_scale": 4.0},
     )
     return [array(b64decode(item.b64_json)) for item in answer.data]
-
-
-def array(png: bytes) -> numpy.ndarray:
-    return numpy.asarray(Image.open(io.BytesIO(png)))
 
 
 def expected(cluster: Cluster, *seeds: int) -> list[numpy.ndarray]:
