@@ -1,6 +1,7 @@
 """Sums and comparisons of Kubernetes quantities ("500m", "2Gi")."""
 
 import re
+from collections.abc import Iterable
 from decimal import Decimal
 
 from omni_contract.api.quantity import FACTORS, quantity
@@ -19,6 +20,13 @@ def of_bytes(size: int) -> str:
         if size and size % int(FACTORS[unit]) == 0:
             return f"{size // int(FACTORS[unit])}{unit}"
     return str(size)
+
+
+def total(texts: Iterable[str]) -> str:
+    """The sum, in whole units or thousandths."""
+    amount_of_all = sum((quantity(text) for text in texts), Decimal())
+    whole = int(amount_of_all)
+    return of_bytes(whole) if whole == amount_of_all else f"{int(amount_of_all * 1000)}m"
 
 
 def plus_bytes(text: str, size: int) -> str:

@@ -42,7 +42,12 @@ def stages() -> st.SearchStrategy[dict[str, Any]]:
     rest = _maybe(
         output=st.fixed_dictionaries({"modality": st.sampled_from(["text", "image"])}),
         replicas=st.sampled_from([0, 1, 1000]),
-        accelerator=_maybe(pool=st.sampled_from(POOLS), count=st.integers(0, 3)),
+        accelerator=_maybe(
+            pool=st.sampled_from(POOLS),
+            count=st.integers(0, 3),
+            memoryFraction=st.sampled_from([0.4, 0.7, 1]),
+            devices=st.lists(st.integers(0, 2), min_size=1, max_size=2, unique=True),
+        ),
         resources=_maybe(cpu=quantities(), memory=quantities()),
         sampling=sampling,
         maxInFlight=st.sampled_from([1, 4096]),
@@ -93,6 +98,10 @@ def certificates() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({"secretName": st.just("tls")}, optional={"stages": stages})
 
 
+def groups() -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(NAMES), min_size=2, max_size=3, unique=True)
+
+
 def monitoring() -> st.SearchStrategy[dict[str, Any]]:
     endpoint = st.fixed_dictionaries(
         {"otlpEndpoint": st.just("http://otel:4317")}, optional={"ratio": st.sampled_from([0, 0.5, 1])}
@@ -115,6 +124,7 @@ def specs() -> st.SearchStrategy[dict[str, Any]]:
             "frontend": frontend,
             "network": _maybe(tls=certificates()),
             "monitoring": monitoring(),
+            "placement": _maybe(colocate=st.lists(groups(), max_size=2)),
         },
     )
 
@@ -160,6 +170,7 @@ SOUND: tuple[dict[str, Any], ...] = (
         },
         "network": {"tls": {"secretName": "tls", "stages": [{"name": "denoiser", "secretName": "denoiser-tls"}]}},
         "monitoring": {"logLevel": "warning", "tracing": {"otlpEndpoint": "http://otel:4317", "ratio": 0.1}},
+        "placement": {"colocate": [["denoiser", "vae-decoder"]]},
         "suspend": True,
     },
     {

@@ -23,7 +23,9 @@ def desired_children(model: ResolvedModel, record: Record, owner: Owner, observe
 def replicas_of(model: ResolvedModel, owner: Owner) -> dict[str, int]:
     """By component. A suspended model keeps its frontend, which then answers 503 and says why."""
     masters = [names.master_component(connector) for connector in managed_stores(model)]
-    stages = {stage.name: 0 if owner.is_suspended else stage.replicas for stage in model.stages}
+    stages = {
+        names.component_of(model, stage.name): 0 if owner.is_suspended else stage.replicas for stage in model.stages
+    }
     return {
         **dict.fromkeys(masters, 0 if owner.is_suspended else 1),
         **stages,

@@ -44,7 +44,7 @@ def stage_deployment(model: ResolvedModel, stage: ResolvedStage, file_map: Manif
         "kind": "Deployment",
         "metadata": {"name": names.component_name(model.name, stage.name), "labels": revision},
         "spec": {
-            "progressDeadlineSeconds": _startup_budget_s(stage) + PULL_ALLOWANCE_S,
+            "progressDeadlineSeconds": startup_budget_s(stage) + PULL_ALLOWANCE_S,
             "revisionHistoryLimit": 2,
             "selector": {"matchLabels": labels.selector(model.name, stage.name)},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
@@ -70,7 +70,7 @@ def _pod_spec(model: ResolvedModel, stage: ResolvedStage, file_map: str, images:
     ]
     container = _container(stage, has_tls=model.tls is not None)
     spec = pod.pod_spec(container, volumes, stage.drain_timeout_s + DRAIN_MARGIN_S, images)
-    return {**spec, "automountServiceAccountToken": False, **_placement(stage.device)}
+    return {**spec, "automountServiceAccountToken": False, **placement(stage.device)}
 
 
 def _container(stage: ResolvedStage, has_tls: bool) -> Manifest:
@@ -81,23 +81,23 @@ def _container(stage: ResolvedStage, has_tls: bool) -> Manifest:
         *("--replica", "$(OMNI_POD_NAME)"),
         *("--metrics-port", str(wire.METRICS_PORT)),
         *(("--tls", wire.TLS_PATH, "--health-port", str(wire.HEALTH_PORT)) if has_tls else ()),
-        *_diagnostics(stage.diagnostics),
+        *diagnostics(stage.diagnostics),
     ]
     return {
         "image": stage.device.image,
         "command": pod.command(stage.device.command, "omni_runtime.worker", arguments),
         "env": pod.environment(LIBRARIES, stage.device.env),
         "ports": [
-            _port("grpc", wire.STAGE_PORT),
-            _port("metrics", wire.METRICS_PORT),
-            *([_port("health", wire.HEALTH_PORT)] if has_tls else ()),
+            port_named("grpc", wire.STAGE_PORT),
+            port_named("metrics", wire.METRICS_PORT),
+            *([port_named("health", wire.HEALTH_PORT)] if has_tls else ()),
         ],
         **_resources(stage),
-        **_probes(stage, wire.HEALTH_PORT if has_tls else wire.STAGE_PORT),
+        **probes(startup_budget_s(stage), wire.HEALTH_PORT if has_tls else wire.STAGE_PORT),
     }
 
 
-def _diagnostics(asked: ResolvedDiagnostics) -> Iterator[str]:
+def diagnostics(asked: ResolvedDiagnostics) -> Iterator[str]:
     """The admin port stays on the worker's default, the pod's loopback address: it asks nobody who he is."""
     if asked.otlp_endpoint is not None:
         yield from ("--otlp-endpoint", asked.otlp_endpoint)
@@ -108,16 +108,24 @@ def _diagnostics(asked: ResolvedDiagnostics) -> Iterator[str]:
     yield from ("--log-json", "--log-level", asked.log_level)
 
 
-def _port(name: str, number: int) -> Manifest:
+def port_named(name: str, number: int) -> Manifest:
     return {"name": name, "containerPort": number, "protocol": "TCP"}
 
 
 def _resources(stage: ResolvedStage) -> Manifest:
     """Pages of /dev/shm are charged to the container, so its memory is asked for on top of the stage's own."""
-    devices = {stage.device.resource: str(stage.device.count)} if stage.device.resource and stage.device.count else {}
-    sides = {"requests": stage.requests, "limits": stage.limits}
-    resources = {side: {**_with_shared_memory(amounts, stage.shm_bytes), **devices} for side, amounts in sides.items()}
-    stated = {side: amounts for side, amounts in resources.items() if amounts}
+    return resources(
+        stage.device, stage.device.count, {"requests": stage.requests, "limits": stage.limits}, stage.shm_bytes
+    )
+
+
+def resources(
+    device: ResolvedDevice, count: int, sides: Mapping[str, Mapping[str, str]], memory_bytes: int
+) -> Manifest:
+    """Of a container that asks for devices, and for volumes in memory on top of what its processes need."""
+    devices = {device.resource: str(count)} if device.resource and count else {}
+    summed = {side: {**_with_shared_memory(amounts, memory_bytes), **devices} for side, amounts in sides.items()}
+    stated = {side: amounts for side, amounts in summed.items() if amounts}
     return {"resources": stated} if stated else {}
 
 
@@ -128,7 +136,7 @@ def _with_shared_memory(amounts: Mapping[str, str], shm_bytes: int) -> dict[str,
     return summed
 
 
-def _probes(stage: ResolvedStage, port: int) -> Manifest:
+def probes(budget_s: int, port: int) -> Manifest:
     """Loading may take the whole start-up budget; only afterwards does the heartbeat of the engine count.
 
     The kubelet knows no TLS for gRPC, so that a worker with TLS answers it on a port of its own.
@@ -143,19 +151,17 @@ def _probes(stage: ResolvedStage, port: int) -> Manifest:
         }
 
     return {
-        "startupProbe": probe(
-            wire.HEALTH_STARTUP, STARTUP_PERIOD_S, ceil(_startup_budget_s(stage) / STARTUP_PERIOD_S), 5
-        ),
+        "startupProbe": probe(wire.HEALTH_STARTUP, STARTUP_PERIOD_S, ceil(budget_s / STARTUP_PERIOD_S), 5),
         "livenessProbe": probe(wire.HEALTH_LIVE, 10, 3, 5),
         "readinessProbe": probe(wire.HEALTH_READY, 2, 2, 2),
     }
 
 
-def _startup_budget_s(stage: ResolvedStage) -> int:
+def startup_budget_s(stage: ResolvedStage) -> int:
     return ceil(stage.startup_timeout_s * stage.device.startup_factor)
 
 
-def _placement(device: ResolvedDevice) -> Manifest:
+def placement(device: ResolvedDevice) -> Manifest:
     placement: Manifest = {}
     if device.node_selector:
         placement["nodeSelector"] = dict(device.node_selector)

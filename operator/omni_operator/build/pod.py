@@ -48,6 +48,9 @@ CONTAINER_SECURITY: Manifest = {
 }
 
 
+CERTIFICATE_FILES = (wire.TLS_CERTIFICATE, wire.TLS_KEY, wire.TLS_AUTHORITY)
+
+
 @dataclass(frozen=True)
 class Volume:
     """A volume and where the container sees it."""
@@ -75,6 +78,12 @@ def shared_memory(size_bytes: int) -> Volume:
     return Volume("shm", "/dev/shm", source, read_only=False)
 
 
+def arena(size_bytes: int) -> Volume:
+    """Where the connectors of one pod hand payloads over; /dev/shm is for NCCL and torch."""
+    source = {"emptyDir": {"medium": "Memory", "sizeLimit": quantity.of_bytes(size_bytes)}}
+    return Volume("arena", wire.ARENA_PATH, source, read_only=False)
+
+
 def profiles(size_bytes: int | None) -> list[Volume]:
     """A bounded folder for profiles, if there is to be one."""
     if size_bytes is None:
@@ -97,8 +106,17 @@ def certificate(tls: TlsSpec | None, component: str) -> list[Volume]:
     """What a component of the model shows to the others, if they ask for it."""
     if tls is None:
         return []
-    keys = (wire.TLS_CERTIFICATE, wire.TLS_KEY, wire.TLS_AUTHORITY)
-    return [secret("tls", tls.secret_of(component), wire.TLS_PATH, keys)]
+    return [secret("tls", tls.secret_of(component), wire.TLS_PATH, CERTIFICATE_FILES)]
+
+
+def certificates(tls: TlsSpec | None, stages: Iterable[str]) -> list[Volume]:
+    """Of each stage of a pod, in a folder of its name."""
+    if tls is None:
+        return []
+    return [
+        secret(f"tls-{index}", tls.secret_of(stage), f"{wire.TLS_PATH}/{stage}", CERTIFICATE_FILES)
+        for index, stage in enumerate(stages)
+    ]
 
 
 def claims(mounts: Iterable[ClaimMount]) -> list[Volume]:

@@ -6,8 +6,11 @@ from omni_operator.objects import Manifest
 from omni_operator.plan import names
 
 
-def stage_service(model: str, stage: str) -> Manifest:
-    """Publishes replicas that are not ready, too: frontends connect early and read readiness from the slices."""
+def stage_service(model: str, stage: str, component: str, target: str | int = "grpc") -> Manifest:
+    """Publishes replicas that are not ready, too: frontends connect early and read readiness from the slices.
+
+    `component` has the pods, in which the stage listens on `target`; the slices tell both.
+    """
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -15,7 +18,7 @@ def stage_service(model: str, stage: str) -> Manifest:
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
-            "selector": labels.selector(model, stage),
-            "ports": [{"name": "grpc", "port": wire.STAGE_PORT, "targetPort": "grpc", "appProtocol": "grpc"}],
+            "selector": labels.selector(model, component),
+            "ports": [{"name": "grpc", "port": wire.STAGE_PORT, "targetPort": target, "appProtocol": "grpc"}],
         },
     }

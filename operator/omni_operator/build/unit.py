@@ -1,10 +1,18 @@
-"""Renders what restarts together: one stage, the frontend, or the master of a store."""
+"""Renders what restarts together: one stage or a group of them, the frontend, or the master of a store."""
 
-from omni_contract.resolve import ResolvedModel, managed_stores, stage_file, stage_revision, with_masters_at
+from omni_contract.resolve import (
+    ResolvedGroup,
+    ResolvedModel,
+    managed_stores,
+    stage_file,
+    stage_revision,
+    with_masters_at,
+)
 from omni_contract.wire import names as wire
 from omni_operator.build.configmap import stage_file_map
 from omni_operator.build.deployment import stage_deployment
 from omni_operator.build.frontend import frontend_manifests
+from omni_operator.build.group import group_manifests, group_revision
 from omni_operator.build.master import master_address, master_manifests
 from omni_operator.build.service import stage_service
 from omni_operator.plan import names
@@ -30,8 +38,11 @@ def render(model: ResolvedModel, inputs: Inputs, recorded: Record | None, settin
 
 def _rendered(model: ResolvedModel, component: str, inputs: str, settings: Settings) -> Unit:
     masters = {names.master_component(connector): connector for connector in managed_stores(model)}
+    groups = {names.group_component(group): group for group in model.groups}
     if component in masters:
         manifests = master_manifests(model, masters[component], settings.masters, settings.images)
+    elif component in groups:
+        return _group(_told(model), groups[component], inputs, settings)
     elif component == names.FRONTEND:
         manifests = frontend_manifests(model, settings.frontend, settings.images)
     else:
@@ -44,7 +55,12 @@ def _stage(model: ResolvedModel, name: str, inputs: str, settings: Settings) -> 
     revision = stage_revision(model, name)
     file = stage_file_map(stage_file(model, name, revision, wire.VOLUMES_ROOT))
     deployment = stage_deployment(model, model.stage(name), file, settings.images)
-    return Unit(inputs=inputs, revision=revision, manifests=(file, stage_service(model.name, name), deployment))
+    return Unit(inputs=inputs, revision=revision, manifests=(file, stage_service(model.name, name, name), deployment))
+
+
+def _group(model: ResolvedModel, group: ResolvedGroup, inputs: str, settings: Settings) -> Unit:
+    manifests = group_manifests(model, group, settings.images)
+    return Unit(inputs=inputs, revision=group_revision(model, group), manifests=tuple(manifests))
 
 
 def _told(model: ResolvedModel) -> ResolvedModel:

@@ -6,7 +6,7 @@ recorded one, the other end follows, for old never talks to new across a changed
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
@@ -34,6 +34,8 @@ class Inputs:
     units: Mapping[str, str]
     contracts: Mapping[str, str]
     refresh: str | None
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """The unit of each stage that shares its pods; every other stage is a unit of its own."""
 
     def stale_units(self, record: Record | None) -> frozenset[str]:
         if record is None or (self.refresh is not None and self.refresh != record.refresh):
@@ -47,18 +49,23 @@ class Inputs:
         """Units at the other end of an edge whose contract changes because this end moves."""
         moved = set[str]()
         for edge, contract in self.contracts.items():
-            ends = set(edge.split("->"))
+            ends = {self.groups.get(stage, stage) for stage in edge.split("->")}
             if ends & stale and record.contracts.get(edge) != contract:
                 moved |= ends
         return moved - stale
 
 
 def inputs_of(spec: OmniModelSpec, model: ResolvedModel, refresh: str | None) -> Inputs:
-    units = {stage.name: names.digest(names.canonical(_of_stage(spec, model, stage.name))) for stage in model.stages}
+    groups = {stage: names.group_component(group) for group in model.groups for stage in group.stages}
+    said = {stage.name: _of_stage(spec, model, stage.name) for stage in model.stages}
+    units = {name: names.digest(names.canonical(words)) for name, words in said.items() if name not in groups}
+    for group in model.groups:
+        words = [said[stage] for stage in group.stages]
+        units[names.group_component(group)] = names.digest(names.canonical(words))
     units[names.FRONTEND] = names.digest(names.canonical(_of_frontend(spec)))
     for connector in managed_stores(model):
         units[names.master_component(connector)] = names.digest(names.canonical(_of_master(model, connector)))
-    return Inputs(units, {edge.name: edge.contract_hash for edge in model.edges}, refresh)
+    return Inputs(units, {edge.name: edge.contract_hash for edge in model.edges}, refresh, groups)
 
 
 def with_recorded_contracts(model: ResolvedModel, record: Record | None, stale: frozenset[str]) -> ResolvedModel:
@@ -67,7 +74,7 @@ def with_recorded_contracts(model: ResolvedModel, record: Record | None, stale: 
         return model
     edges = tuple(
         edge
-        if {edge.source, edge.target} & stale
+        if {names.component_of(model, edge.source), names.component_of(model, edge.target)} & stale
         else replace(edge, contract_hash=record.contracts.get(edge.name, edge.contract_hash))
         for edge in model.edges
     )

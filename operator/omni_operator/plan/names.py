@@ -5,6 +5,7 @@ import json
 
 from pydantic import JsonValue
 
+from omni_contract.resolve import ResolvedGroup, ResolvedModel
 from omni_contract.wire import names as wire
 
 FRONTEND = wire.FRONTEND
@@ -28,6 +29,17 @@ def master_component(connector: str) -> str:
 
 def is_master(component: str) -> bool:
     return component.startswith("connector-") and component.endswith("-master")
+
+
+def component_of(model: ResolvedModel, stage: str) -> str:
+    """The component whose pods run a stage: its own, or that of the group that it shares pods with."""
+    group = model.group_of(stage)
+    return stage if group is None else group_component(group)
+
+
+def group_component(group: ResolvedGroup) -> str:
+    """Longer than any stage's name, too."""
+    return f"colocation-with-{group.stages[0]}"
 
 
 def stage_file_name(model: str, stage: str, content: str) -> str:

@@ -69,14 +69,15 @@ class _Component:
 def status_of(observed: Observed, done: Pass, now: str) -> OmniModelStatus:
     """`now` (RFC 3339) becomes the transition time of conditions that changed."""
     components = [_component(observed, done, name) for name in done.replicas]
-    stages = [component for component in components if component.is_stage]
+    by_name = {component.name: component for component in components}
+    stages = [(stage, by_name[names.component_of(done.model, stage.name)]) for stage in done.model.stages]
     findings = _findings(observed, done, components)
     return OmniModelStatus(
         observed_generation=observed.generation,
         phase=_phase(observed, components, findings),
         conditions=conditions_of(findings, observed.status, observed.generation, now),
-        stages=tuple(_stage_status(done.model.stage(stage.name), stage, done.record) for stage in stages),
-        stages_ready=f"{sum(stage.is_available for stage in stages)}/{len(stages)}",
+        stages=tuple(_stage_status(stage, seen, done) for stage, seen in stages),
+        stages_ready=f"{sum(seen.is_available for _, seen in stages)}/{len(stages)}",
         endpoints=_endpoints(observed),
         revision=done.revision,
     )
@@ -210,11 +211,12 @@ def _phase(observed: Observed, components: Sequence[_Component], findings: Mappi
     return "Asleep" if findings["StagesReady"].reason is Reason.ASLEEP else "Progressing"
 
 
-def _stage_status(stage: ResolvedStage, seen: _Component, record: Record) -> StageStatus:
+def _stage_status(stage: ResolvedStage, seen: _Component, done: Pass) -> StageStatus:
+    """Stages that share their pods share what is seen of them."""
     return StageStatus(
         name=stage.name,
         kind=stage.engine.kind,
-        revision=record.units[stage.name].revision,
+        revision=done.record.units[seen.name].revision,
         desired=seen.counts.desired,
         updated=seen.counts.updated,
         ready=seen.counts.ready,

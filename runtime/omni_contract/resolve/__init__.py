@@ -7,6 +7,7 @@ from omni_contract.resolve.model import ResolveError, resolve
 from omni_contract.resolve.resolved import (
     ResolvedDevice,
     ResolvedEdge,
+    ResolvedGroup,
     ResolvedModel,
     ResolvedStage,
     VolumeSource,
@@ -16,6 +17,7 @@ __all__ = [
     "ResolveError",
     "ResolvedDevice",
     "ResolvedEdge",
+    "ResolvedGroup",
     "ResolvedModel",
     "ResolvedStage",
     "StageLocation",

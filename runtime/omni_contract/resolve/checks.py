@@ -6,6 +6,7 @@ from omni_contract.api.problems import Path, Problem
 from omni_contract.api.rules import rule_problems
 from omni_contract.api.v1alpha1 import ENGINE_FIELDS, EdgeSpec, OmniModelSpec, StageSpec
 from omni_contract.presets import Preset
+from omni_contract.resolve.colocation import group_problems, sharing_problems
 from omni_contract.resolve.connectors import memory_problems
 from omni_contract.resolve.devices import device_problems
 from omni_contract.resolve.graph import CycleError, Graph, output_of, preset_of, stage_graph
@@ -30,6 +31,7 @@ def spec_problems(spec: OmniModelSpec) -> list[Problem]:
     problems += sampling_problems(stages, preset)
     problems += limit_problems(stages, preset, spec.frontend.limits)
     problems += _certificate_problems(spec, graph)
+    problems += group_problems(spec, stages)
     return list(dict.fromkeys(problems))
 
 
@@ -38,6 +40,7 @@ def placement_problems(spec: OmniModelSpec, catalog: AcceleratorCatalog) -> list
     graph = stage_graph(spec, preset_of(spec))
     stages = _placed(spec, graph)
     problems = [problem for path, stage in stages for problem in device_problems(stage, path, catalog)]
+    problems = problems or sharing_problems(spec, stages, catalog)
     for path, stage in stages:
         if stage.fake and not catalog.allow_fake_engine:
             way_out = "set allowFakeEngine in the chart's values or pass --allow-fake-engine to omni serve (tests only)"

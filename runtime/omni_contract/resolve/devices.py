@@ -12,14 +12,13 @@ def device(stage: StageSpec, catalog: AcceleratorCatalog) -> ResolvedDevice:
     name = _pool_name(stage, catalog)
     pool = catalog.pools[name]
     profile = catalog.profiles[pool.profile]
-    count = stage.accelerator.count
     return ResolvedDevice(
         pool=name,
         vendor=profile.vendor,
         image=pool.image or profile.image or "",
         command=profile.command,
         resource=pool.resource or profile.resource,
-        count=int(profile.vendor.has_devices) if count is None else count,
+        count=_count(stage, profile.vendor),
         env={**profile.env, **pool.env},
         mounts=_mounts(profile, pool),
         node_selector=pool.node_selector,
@@ -27,6 +26,11 @@ def device(stage: StageSpec, catalog: AcceleratorCatalog) -> ResolvedDevice:
         runtime_class_name=pool.runtime_class_name,
         startup_factor=profile.startup_factor,
     )
+
+
+def visible_devices_variable(stage: StageSpec, catalog: AcceleratorCatalog) -> str | None:
+    """What limits a process to some of its pod's devices."""
+    return catalog.profiles[catalog.pools[_pool_name(stage, catalog)].profile].visible_devices_variable
 
 
 def device_problems(stage: StageSpec, path: Path, catalog: AcceleratorCatalog) -> list[Problem]:
@@ -41,6 +45,12 @@ def device_problems(stage: StageSpec, path: Path, catalog: AcceleratorCatalog) -
     if not (pool.image or profile.image):
         problems.append(_no_image(name, pool, profile, path))
     return problems
+
+
+def _count(stage: StageSpec, vendor: Vendor) -> int:
+    if stage.accelerator.devices is not None:
+        return len(stage.accelerator.devices)
+    return int(vendor.has_devices) if stage.accelerator.count is None else stage.accelerator.count
 
 
 def _pool_name(stage: StageSpec, catalog: AcceleratorCatalog) -> str:

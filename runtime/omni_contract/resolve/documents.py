@@ -44,6 +44,7 @@ def stage_file(model: ResolvedModel, stage_name: str, revision: str, volumes_roo
         batch_timeout_s=stage.batch_timeout_s,
         drain_timeout_s=stage.drain_timeout_s,
         startup_timeout_s=stage.startup_timeout_s,
+        memory_fraction=stage.memory_fraction,
     )
 
 
@@ -80,8 +81,9 @@ def stage_revision(model: ResolvedModel, stage_name: str) -> str:
     """
     stage = model.stage(stage_name)
     pod = asdict(replace(stage, replicas=0, sampling={}, output=_made_output(stage)))
-    if stage.diagnostics == ResolvedDiagnostics():  # as before there were any
-        del pod["diagnostics"]
+    for name, unsaid in (("diagnostics", ResolvedDiagnostics()), ("memory_fraction", None)):
+        if getattr(stage, name) == unsaid:  # as before there were any
+            del pod[name]
     file = stage_file(model, stage_name, revision="", volumes_root="/")
     return canonical_hash({"file": file.model_dump(mode="json"), "pod": to_jsonable_python(pod)}, 10)
 
@@ -93,8 +95,9 @@ def _made_output(stage: ResolvedStage) -> OutputSpec | None:
 
 def _connectors(model: ResolvedModel, stage_name: str) -> tuple[ConnectorSpec, ...]:
     """What the stage's own edges use; of `auto` it is whatever that may pick."""
-    used = {edge.connector for edge in model.edges if stage_name in (edge.source, edge.target)}
-    if "auto" in used:
+    edges = [edge for edge in model.edges if stage_name in (edge.source, edge.target)]
+    used = {edge.connector for edge in edges}
+    if any(edge.connector == "auto" and edge.shares_memory for edge in edges):
         used.update(PICKED_BY_AUTO)
     index = [stage.name for stage in model.stages].index(stage_name)
     return tuple(with_ports_of(connector, index) for connector in model.connectors if connector.name in used)

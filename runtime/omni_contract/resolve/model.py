@@ -1,6 +1,6 @@
 """resolve: an OmniModel and the cluster's accelerators become one value in which nothing is left open."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from omni_contract.accelerators import AcceleratorCatalog
 from omni_contract.api.problems import InvalidModelError
@@ -8,6 +8,7 @@ from omni_contract.api.quantity import quantity
 from omni_contract.api.v1alpha1 import (
     ArEngine,
     ConnectorSpec,
+    EdgeSpec,
     EngineBlock,
     EngineKind,
     MonitoringSpec,
@@ -15,7 +16,8 @@ from omni_contract.api.v1alpha1 import (
     StageSpec,
 )
 from omni_contract.resolve.checks import placement_problems, spec_problems
-from omni_contract.resolve.connectors import connectors_with_settings
+from omni_contract.resolve.colocation import groups_of, shares_pod
+from omni_contract.resolve.connectors import connectors_with_settings, in_pods
 from omni_contract.resolve.contracts import Ends, contract_hash
 from omni_contract.resolve.devices import device
 from omni_contract.resolve.graph import Graph, output_of, preset_of, stage_graph
@@ -42,7 +44,11 @@ def resolve(name: str, namespace: str, spec: OmniModelSpec, catalog: Accelerator
     if problems:
         raise ResolveError(problems)
     graph = stage_graph(spec, preset_of(spec))
-    connectors = connectors_with_settings(spec, graph.edges, catalog.stages_share_memory)
+
+    def shares_memory(edge: EdgeSpec) -> bool:
+        return catalog.stages_share_memory or shares_pod(spec, edge.from_, edge.to)
+
+    connectors = connectors_with_settings(spec, graph.edges, shares_memory)
     return ResolvedModel(
         name=name,
         namespace=namespace,
@@ -51,11 +57,12 @@ def resolve(name: str, namespace: str, spec: OmniModelSpec, catalog: Accelerator
         load_format=spec.model.load_format,
         served_names=spec.model.served_names or (name,),
         stages=tuple(_stage(stage, graph, spec, catalog) for stage in graph.in_order()),
-        edges=_edges(spec, graph, connectors),
-        connectors=tuple(connectors.values()),
+        edges=_edges(spec, graph, connectors, shares_memory),
+        connectors=tuple(connectors.values() if catalog.stages_share_memory else map(in_pods, connectors.values())),
         frontend=spec.frontend,
         tls=spec.network.tls,
         monitoring=spec.monitoring,
+        groups=groups_of(spec, graph.stages, catalog),
     )
 
 
@@ -85,6 +92,7 @@ def _stage(stage: StageSpec, graph: Graph, spec: OmniModelSpec, catalog: Acceler
         startup_timeout_s=stage.startup_timeout_seconds,
         template=stage.template,
         diagnostics=_diagnostics(stage, spec.monitoring),
+        memory_fraction=stage.accelerator.memory_fraction,
     )
 
 
@@ -102,7 +110,12 @@ def _takes_at_once(engine: EngineBlock) -> int:
     return engine.max_sequences if isinstance(engine, ArEngine) else MAX_IN_FLIGHT[engine.kind]
 
 
-def _edges(spec: OmniModelSpec, graph: Graph, connectors: Mapping[str, ConnectorSpec]) -> tuple[ResolvedEdge, ...]:
+def _edges(
+    spec: OmniModelSpec,
+    graph: Graph,
+    connectors: Mapping[str, ConnectorSpec],
+    shares_memory: Callable[[EdgeSpec], bool],
+) -> tuple[ResolvedEdge, ...]:
     engines = {stage.name: _engine(stage) for stage in graph.stages}
     return tuple(
         ResolvedEdge(
@@ -118,6 +131,7 @@ def _edges(spec: OmniModelSpec, graph: Graph, connectors: Mapping[str, Connector
                 Ends(engines[edge.from_], engines[edge.to], connectors.get(edge.connector)),
             ),
             streaming=edge.streaming if edge.streams else None,
+            shares_memory=shares_memory(edge),
         )
         for edge in graph.edges
     )

@@ -80,6 +80,8 @@ class ResolvedStage:
     template: Mapping[str, object]
     """The user's pod template, merged under ours by the operator; local mode ignores it and says so."""
     diagnostics: ResolvedDiagnostics = ResolvedDiagnostics()
+    memory_fraction: float | None = None
+    """Of each of its devices; None: all of it."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,26 @@ class ResolvedEdge:
     contract_hash: str
     streaming: StreamingSpec | None = None
     """How it streams; None if payloads travel whole."""
+    shares_memory: bool = False
+    """Whether its two ends run where both see the same memory."""
 
     @property
     def name(self) -> str:
         return f"{self.source}->{self.target}"
+
+
+@dataclass(frozen=True)
+class ResolvedGroup:
+    """Stages in one pod and one container, a process each: containers of a pod cannot share a device plugin's GPU."""
+
+    stages: tuple[str, ...]
+    devices: Mapping[str, tuple[int, ...]]
+    """Of each stage, counted from 0 among the pod's."""
+    visible_devices_variable: str | None
+
+    @property
+    def device_count(self) -> int:
+        return 1 + max((number for numbers in self.devices.values() for number in numbers), default=-1)
 
 
 @dataclass(frozen=True)
@@ -115,10 +133,15 @@ class ResolvedModel:
     tls: TlsSpec | None = None
     """None: the parts of the model talk in the clear."""
     monitoring: MonitoringSpec = field(default_factory=MonitoringSpec)
+    groups: tuple[ResolvedGroup, ...] = ()
+    """Stages that share a pod; every other stage has pods of its own."""
 
     @property
     def frontend_log_level(self) -> LogLevel:
         return self.frontend.log_level or self.monitoring.log_level
+
+    def group_of(self, stage: str) -> ResolvedGroup | None:
+        return next((group for group in self.groups if stage in group.stages), None)
 
     def stage(self, name: str) -> ResolvedStage:
         return next(stage for stage in self.stages if stage.name == name)

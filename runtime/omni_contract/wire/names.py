@@ -11,6 +11,10 @@ FIELD_MANAGER = "omni-operator"
 STAGE_PORT = 50051
 HEALTH_PORT = 50052
 """In the clear, for the kubelet's probes, where STAGE_PORT speaks TLS."""
+GROUP_HEALTH_PORT = 50050
+"""Of a pod of several stages: what it answers is true of all of them."""
+GROUP_PORT_STEP = 10
+"""Between the ports of one stage of such a pod and those of the next."""
 FRONTEND_PORT = 8000
 METRICS_PORT = 9090
 MASTER_PORT, MASTER_ADMIN_PORT = 50051, 9003
@@ -18,6 +22,7 @@ MASTER_PORT, MASTER_ADMIN_PORT = 50051, 9003
 
 STAGE_FILE_PATH = "/etc/omni/stage.json"
 STAGE_TABLE_PATH = "/etc/omni/stage-table.json"
+GROUP_FILE_PATH = "/etc/omni/group.json"
 STAGE_TABLE_KEY = "stage-table.json"
 API_KEYS_PATH = "/etc/omni/api-keys"
 TLS_PATH = "/etc/omni/tls"
@@ -25,6 +30,7 @@ TLS_CERTIFICATE, TLS_KEY, TLS_AUTHORITY = "tls.crt", "tls.key", "ca.crt"
 """Files of a folder, keys of a Secret."""
 VOLUMES_ROOT = "/var/lib/omni/volumes"
 PROFILES_PATH = "/var/lib/omni/profiles"
+ARENA_PATH = "/var/lib/omni/arena"
 
 LABEL_MODEL = f"{GROUP}/model"
 LABEL_COMPONENT = f"{GROUP}/component"

@@ -50,11 +50,15 @@ class StageFile(ConfigModel):
     batch_timeout_s: float
     drain_timeout_s: int
     startup_timeout_s: int
+    memory_fraction: float | None = Field(None, description="Share of each device's memory; none: all of it.")
 
     @model_serializer(mode="wrap")
-    def _without_empty_connectors(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_what_is_new(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """As before there were any: an operator that is new must not restart stages that use none."""
         document: dict[str, Any] = serialize(self)
         if not self.connectors:
             del document["connectors"]
+        if self.memory_fraction is None:
+            for name in ("memory_fraction", "memoryFraction"):  # by whichever name it is asked for
+                document.pop(name, None)
         return document

@@ -22,8 +22,9 @@ class Given:
 
     @property
     def share(self) -> float:
-        """Of each device's memory; 0 for engines that take what they need."""
-        return self.stage.engine.memory_utilization if isinstance(self.stage.engine, ArEngine) else 0
+        """Of each device's memory; 0 for stages that say nothing and whose engines take what they need."""
+        engine, fraction = self.stage.engine, self.stage.memory_fraction
+        return min(engine.memory_utilization, fraction or 1) if isinstance(engine, ArEngine) else fraction or 0
 
 
 def check_device_memory(given: Iterable[Given]) -> None:
@@ -34,7 +35,8 @@ def check_device_memory(given: Iterable[Given]) -> None:
             shares = ", ".join(f'"{user.stage.name}" {user.share:g}' for user in users)
             raise InputError(
                 f"{vendor} device {device} is shared by stages that ask for {total:g} of its memory: {shares}; lower "
-                "their memoryUtilization to 1 in all, start fewer replicas, or show more devices"
+                "their memoryUtilization or accelerator.memoryFraction to 1 in all, start fewer replicas, or show more "
+                "devices"
             )
 
 

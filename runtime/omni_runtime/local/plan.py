@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import cycle, islice
 from pathlib import Path
 
 from omni_contract.accelerators import Vendor
 from omni_contract.api.v1alpha1 import OutputSpec
 from omni_contract.resolve import StageLocation, stage_file, stage_revision, stage_table
 from omni_contract.resolve.resolved import ResolvedModel, ResolvedStage
-from omni_runtime.local.device_memory import Given, check_device_memory
+from omni_runtime.local.dealing import deal
 from omni_runtime.local.devices import DEVICE_KINDS, Machine
 from omni_runtime.statistics.settings import StatsSettings
 
@@ -107,17 +106,8 @@ def local_plan(model: ResolvedModel, place: Place) -> LocalPlan:
 
 
 def _stage_processes(model: ResolvedModel, place: Place) -> Iterator[ProcessPlan]:
-    given = tuple(_dealt_out(model, place.machine))
-    check_device_memory(given)
-    for one in given:
+    for one in deal(model, place.machine):
         yield _stage_process(one.stage, one.replica, place, _visible_devices(one.stage.device.vendor, one.devices))
-
-
-def _dealt_out(model: ResolvedModel, machine: Machine) -> Iterator[Given]:
-    devices = {vendor: cycle(names) for vendor, names in machine.devices.items() if names}
-    for stage in model.stages:
-        for replica in range(stage.replicas):
-            yield Given(stage, replica, tuple(islice(devices.get(stage.device.vendor, ()), stage.device.count)))
 
 
 def _stage_process(stage: ResolvedStage, replica: int, place: Place, devices: Mapping[str, str]) -> ProcessPlan:

@@ -25,10 +25,14 @@ class DeviceMissingError(UnusableEngineError):
         )
 
 
-def torch_device(vendor: Vendor) -> torch.device:
+def torch_device(vendor: Vendor, memory_fraction: float | None = None) -> torch.device:
+    """With a fraction, this process gets no more than that share of each device's memory."""
     device_type = DEVICE_TYPES[vendor]
     # A CUDA build without a driver still names cuda its accelerator; only is_available tells the truth.
     backend = getattr(torch, device_type, None)
     if backend is None or not backend.is_available():
         raise DeviceMissingError(vendor, device_type)
+    if memory_fraction is not None:
+        for index in range(backend.device_count()):
+            backend.set_per_process_memory_fraction(memory_fraction, index)
     return torch.device(device_type)

@@ -47,7 +47,7 @@ def load_plan(stage_file: StageFile, dtype: str) -> LoadPlan:
     """What a stage file says about loading; `dtype` is its engine block's, "auto" or torch's name."""
     return LoadPlan(
         folder=Path(stage_file.model_path),
-        device=torch_device(stage_file.vendor),
+        device=torch_device(stage_file.vendor, stage_file.memory_fraction),
         dtype=None if dtype == "auto" else getattr(torch, dtype),
         is_dummy=stage_file.load_format == "dummy",
     )

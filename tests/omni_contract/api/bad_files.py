@@ -137,6 +137,34 @@ AGAINST_RULES = (
         'stage "denoiser": adminPort 50051 is a port of the worker itself: 50051, 50052, 9090 are taken; choose '
         "another adminPort",
     ),
+    _bad_fake(
+        "a group of which one is missing",
+        {"spec.placement": {"colocate": [["first", "other"]]}},
+        "spec.placement.colocate",
+        "a group names a stage that does not exist; add the stage or correct the name",
+    ),
+    _bad(
+        "a stage in two groups",
+        {"spec.placement": {"colocate": [["text-encoder", "denoiser"], ["denoiser", "vae-decoder"]]}},
+        "spec.placement.colocate",
+        "a stage is in two groups, but it can run in one pod only; keep it in one of them",
+    ),
+    _bad(
+        "devices of a pod that nobody shares",
+        {"spec.stages[1].accelerator": {"devices": [0]}},
+        "spec.stages[1]",
+        'stage "denoiser" chooses devices of a pod that is its own; set accelerator.count, or list it in '
+        "placement.colocate with the stages that it shares devices with",
+    ),
+    _bad(
+        "devices counted twice",
+        {
+            "spec.stages[1].accelerator": {"devices": [0], "count": 1},
+            "spec.placement": {"colocate": [["denoiser", "vae-decoder"]]},
+        },
+        "spec.stages[1].accelerator.devices",
+        "devices says how many there are, too; remove count",
+    ),
     _bad(
         "waiting for a batch of one",
         {"spec.stages[1].batchTimeoutSeconds": 0.5},
@@ -283,8 +311,8 @@ AGAINST_THE_SCHEMA = (
         "a key in the wrong place",
         {"spec.accelerator": {"pool": "cpu"}},
         "spec.accelerator",
-        'unknown key "accelerator"; the keys here are: model, family, stages, edges, connectors, frontend, network, '
-        "monitoring, suspend",
+        'unknown key "accelerator"; the keys here are: model, family, stages, edges, connectors, placement, frontend, '
+        "network, monitoring, suspend",
         server='unknown field "spec.accelerator"',
     ),
     _bad(

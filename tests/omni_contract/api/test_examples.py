@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from omni_contract.accelerators import AcceleratorCatalog, Pool, Vendor
+from omni_contract.accelerators import AcceleratorCatalog, Pool, Vendor, VendorProfile
 from omni_contract.api.load import load_model
 from omni_contract.cli import main
 from omni_contract.resolve import ResolvedModel, resolve
@@ -12,6 +12,12 @@ from tests.support.model_files import catalog
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
 CPU_ONLY = catalog(pools={"cpu": Pool(profile="cpu")})
+NVIDIA = VendorProfile(
+    vendor=Vendor.NVIDIA,
+    image="runtime-cuda:1",
+    resource="nvidia.com/gpu",
+    visible_devices_variable="CUDA_VISIBLE_DEVICES",
+)
 ALL_VENDORS = catalog(pools={name: Pool(profile=name) for name in ("nvidia", "rocm", "ascend")})
 
 
@@ -50,6 +56,17 @@ def test_the_fused_model_runs_as_one_stage_from_the_same_checkpoint() -> None:
     assert fused.edges == ()
     assert fused.source == split.source
     assert fused.stages[0].sampling == split.stages[0].sampling
+
+
+def test_the_model_in_one_pod_has_two_stages_on_one_device() -> None:
+    pools = catalog(
+        profiles={"nvidia": NVIDIA},
+        pools={"nvidia": Pool(profile="nvidia")},
+    )
+    (group,) = _example("qwen-image-one-pod.yaml", pools).groups
+
+    assert group.stages == ("denoiser", "vae-decoder")
+    assert group.device_count == 1
 
 
 @pytest.mark.case("operator:E11")

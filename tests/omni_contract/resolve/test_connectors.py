@@ -74,8 +74,8 @@ def test_shared_memory_is_refused_between_pods(changes: dict[str, Any], path: st
         _model(changes, stages_share_memory=False)
 
     assert {dotted(problem.path): problem.message for problem in refused.value.problems} == {
-        path: f'edge "text-encoder->denoiser" uses connector "{name}", which is shared memory, but every stage runs in '
-        "pods of its own; use auto or grpc"
+        path: f'edge "text-encoder->denoiser" uses connector "{name}", which is shared memory, but the two stages '
+        "run in different pods; use auto or grpc, or add them to placement.colocate"
     }
 
 

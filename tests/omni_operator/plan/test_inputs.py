@@ -190,3 +190,28 @@ def test_settings_of_a_connector_make_both_ends_of_its_edges_stale_and_not_its_m
 
 def test_a_new_store_has_a_master_to_be_rendered() -> None:
     assert stale(a_model(), with_connector()) == {"encoder", "denoiser", "connector-store-master"}
+
+
+def together(**denoiser: object) -> Manifest:
+    stages = [a_stage(name, **(denoiser if name == "denoiser" else {})) for name in STAGES]
+    return a_model(a_spec(*stages, placement={"colocate": [["denoiser", "decoder"]]}))
+
+
+GROUP = "colocation-with-denoiser"
+
+
+def test_stages_that_share_a_pod_are_one_unit() -> None:
+    assert inputs(together()).stale_units(None) == {"encoder", GROUP, "frontend"}
+    assert stale(together(), together(maxBatchSize=4)) == {GROUP}
+
+
+def test_moving_stages_into_one_pod_touches_no_other() -> None:
+    assert stale(a_model(), together()) == {GROUP}
+    assert stale(together(), a_model()) == {"denoiser", "decoder"}
+
+
+@pytest.mark.case("operator:C28")
+def test_a_changed_contract_moves_the_pod_that_holds_its_other_end() -> None:
+    now = inputs(together(maxBatchSize=4))
+    changed = Inputs(now.units, {**now.contracts, "encoder->denoiser": "another"}, now.refresh, now.groups)
+    assert changed.stale_units(a_record(together())) == {"encoder", GROUP}

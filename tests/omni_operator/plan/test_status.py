@@ -246,3 +246,15 @@ def test_a_master_is_no_stage() -> None:
 def test_a_model_without_a_master_has_ready_connectors() -> None:
     status = status_of(observed(), a_pass(), NOW)
     assert condition(status, "ConnectorsReady") == ("True", "AllReady")
+
+
+def test_each_stage_of_a_pod_is_told_what_is_seen_of_the_pod() -> None:
+    model = a_model(a_spec(placement={"colocate": [["denoiser", "decoder"]]}))
+    group = "colocation-with-denoiser"
+    done = a_pass(model=resolved(model), record=a_record(model), replicas={"encoder": 1, group: 1, "frontend": 1})
+    ready = status_of(observed(model), done, NOW)
+    assert (ready.phase, ready.stages_ready) == ("Ready", "3/3")
+    assert [one.name for one in ready.stages] == ["encoder", "denoiser", "decoder"]
+    away = status_of(observed(model, **{group: NOT_READY}), done, NOW)
+    assert away.stages_ready == "1/3"
+    assert stage(away, "denoiser").message == stage(away, "decoder").message == "0 of 1 replicas are ready"

@@ -45,7 +45,7 @@ def test_stages_that_ask_for_more_than_a_device_has_are_refused_by_device_and_na
         check_device_memory(sharing)
     assert str(refused.value) == (
         'nvidia device 1 is shared by stages that ask for 1.1 of its memory: "thinker" 0.8, "vocoder" 0.3; lower their '
-        "memoryUtilization to 1 in all, start fewer replicas, or show more devices"
+        "memoryUtilization or accelerator.memoryFraction to 1 in all, start fewer replicas, or show more devices"
     )
 
 

@@ -10,12 +10,20 @@ from omni_contract.api.rules.of_connectors import CONNECTOR_RULES
 from omni_contract.api.rules.of_edges import EDGE_RULES
 from omni_contract.api.rules.of_frontend import FRONTEND_RULES
 from omni_contract.api.rules.of_model import MODEL_RULES, RESOURCE_RULES
+from omni_contract.api.rules.of_placement import PLACEMENT_RULES
 from omni_contract.api.rules.of_stages import STAGE_RULES
 from omni_contract.api.rules.rule import Rule
 from omni_contract.api.v1alpha1 import OmniModelSpec
 from omni_contract.api.v1alpha1.resource import OmniModel
 
-SPEC_RULES: tuple[Rule, ...] = (*MODEL_RULES, *STAGE_RULES, *EDGE_RULES, *CONNECTOR_RULES, *FRONTEND_RULES)
+SPEC_RULES: tuple[Rule, ...] = (
+    *MODEL_RULES,
+    *STAGE_RULES,
+    *EDGE_RULES,
+    *CONNECTOR_RULES,
+    *FRONTEND_RULES,
+    *PLACEMENT_RULES,
+)
 RULES: tuple[Rule, ...] = (*RESOURCE_RULES, *SPEC_RULES)
 
 

@@ -25,6 +25,7 @@ from omni_contract.api.v1alpha1.frontend import FrontendLimits, FrontendSpec
 from omni_contract.api.v1alpha1.model import ModelSource, OmniModelSpec
 from omni_contract.api.v1alpha1.monitoring import LogLevel, MonitoringSpec, TracingSpec
 from omni_contract.api.v1alpha1.network import NetworkSpec, TlsSpec
+from omni_contract.api.v1alpha1.placement import PlacementSpec
 from omni_contract.api.v1alpha1.stage import OutputSpec, StageSpec
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "NetworkSpec",
     "OmniModelSpec",
     "OutputSpec",
+    "PlacementSpec",
     "ShmConnector",
     "StageSpec",
     "StreamingSpec",

@@ -72,7 +72,9 @@ class ArEngine(ApiModel):
         "leaves beside the weights.",
     )
     memory_utilization: Annotated[float, Field(ge=0.01, le=1)] = Field(
-        0.9, description="Part of the device's memory that the stage may use; a CPU stage is bounded by kvCacheSize."
+        0.9,
+        description="Part of the device's memory that the stage may use, at most its accelerator.memoryFraction; a CPU "
+        "stage is bounded by kvCacheSize.",
     )
     prefix_caching: bool = Field(
         True, description="Keep what was computed for a prompt, for later ones that begin in the same way."

@@ -10,6 +10,7 @@ from omni_contract.api.v1alpha1.edge import EdgeSpec
 from omni_contract.api.v1alpha1.frontend import FrontendSpec
 from omni_contract.api.v1alpha1.monitoring import MonitoringSpec
 from omni_contract.api.v1alpha1.network import NetworkSpec
+from omni_contract.api.v1alpha1.placement import PlacementSpec
 from omni_contract.api.v1alpha1.stage import StageSpec
 
 
@@ -52,6 +53,7 @@ class OmniModelSpec(ApiModel):
     connectors: Annotated[tuple[ConnectorSpec, ...], Field(max_length=16), ListMap(("name",))] = Field(
         (), description="Connectors with settings, which edges choose by name."
     )
+    placement: PlacementSpec = Field(PlacementSpec(), description="Where stages run in relation to each other.")
     frontend: FrontendSpec = Field(FrontendSpec(), description="The model's OpenAI-compatible endpoint.")
     network: NetworkSpec = Field(NetworkSpec(), description="How the parts of the model reach each other.")
     monitoring: MonitoringSpec = Field(MonitoringSpec(), description="What the model's processes tell of what they do.")

@@ -8,6 +8,9 @@ from omni_contract.api.v1alpha1.base import ApiModel, ListSet, PoolName, Quantit
 from omni_contract.api.v1alpha1.engines import ArEngine, DiffusionEngine, EngineBlock, FakeEngine
 from omni_contract.api.v1alpha1.monitoring import LogLevel, ProfilesSpec
 
+DeviceNumber = Annotated[int, Field(ge=0, le=63)]
+DeviceNumbers = Annotated[tuple[DeviceNumber, ...], Field(min_length=1, max_length=64), ListSet()]
+
 
 class AcceleratorSpec(ApiModel):
     """The devices of each replica."""
@@ -19,6 +22,16 @@ class AcceleratorSpec(ApiModel):
     )
     count: Annotated[int, Field(ge=0, le=64)] | None = Field(
         None, description="Devices per replica: 1 if left out, none in a CPU pool."
+    )
+    memory_fraction: Annotated[float, Field(ge=0.01, le=1)] | None = Field(
+        None,
+        description="Share of each device's memory that the stage may take; stages that share a device share no more "
+        "than all of it. Left out, all of it.",
+    )
+    devices: DeviceNumbers | None = Field(
+        None,
+        description="Which devices of its pod a colocated stage runs on, counted from 0, so that stages can share "
+        "them; left out, count devices of its own.",
     )
 
 

@@ -43,6 +43,8 @@ class ArSettings:
     folder: Path
     vendor: Vendor
     is_dummy: bool
+    memory_fraction: float | None = None
+    """Of the device; None: all of it."""
 
     @property
     def is_on_cpu(self) -> bool:
@@ -101,7 +103,8 @@ class ArSettings:
     def _memory_arguments(self) -> dict[str, object]:
         size = self.block.kv_cache_size or (CPU_KV_CACHE if self.is_on_cpu else None)
         sized: dict[str, object] = {} if size is None else {"kv_cache_memory_bytes": int(quantity(size))}
-        return {"gpu_memory_utilization": self.block.memory_utilization, **sized}
+        part = min(self.block.memory_utilization, self.memory_fraction or 1.0)
+        return {"gpu_memory_utilization": part, **sized}
 
     def _parallel_arguments(self) -> dict[str, object]:
         parallelism = self.block.parallelism
@@ -129,4 +132,5 @@ def settings_of(file: StageFile) -> ArSettings:
         folder=Path(file.model_path),
         vendor=file.vendor,
         is_dummy=file.load_format == "dummy",
+        memory_fraction=file.memory_fraction,
     )

@@ -1,0 +1,152 @@
+"""The pod of two stages as the operator writes it, run as processes here: health, death, drain, last words."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
+
+from omni_contract.wire.exit_codes import ExitCode
+from omni_contract.wire.names import HEALTH_READY
+from tests.support.model_processes import MARK, free_ports
+from tests.support.operator_models import a_model, a_spec, a_stage, child, children_of
+from tests.support.process_census import processes_with
+from tests.support.waiting import becomes, eventually, settled
+
+pytestmark = pytest.mark.local
+
+
+class Group:
+    def __init__(self, process: "subprocess.Popen[str]", log: Path, health: str, mark: str) -> None:
+        self.process = process
+        self._log = log
+        self._health = health
+        self._mark = mark
+
+    def last_message(self) -> str:
+        """What a pod's status would tell."""
+        message: str = json.loads(self._log.read_text().splitlines()[-1])["message"]
+        return message
+
+    def is_ready(self) -> bool:
+        with grpc.insecure_channel(self._health) as channel:
+            try:
+                answer = HealthStub(channel).Check(HealthCheckRequest(service=HEALTH_READY), timeout=5)
+            except grpc.RpcError:
+                return False
+        return bool(answer.status == HealthCheckResponse.SERVING)
+
+    def workers(self) -> list[int]:
+        return sorted(pid for pid in processes_with(MARK, self._mark) if "omni_runtime.worker" in command_line(pid))
+
+    def remains(self) -> set[int]:
+        return settled(lambda: processes_with(MARK, self._mark), lambda left: not left, within_s=5)
+
+
+def command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except FileNotFoundError:
+        return ""
+
+
+def write_files(folder: Path) -> None:
+    """The operator's own, moved to this folder and to free ports."""
+    stages = [a_stage(name, drain={"timeoutSeconds": 5}) for name in ("denoiser", "decoder")]
+    children = children_of(a_model(a_spec(*stages, placement={"colocate": [["denoiser", "decoder"]]})))
+    volumes = child(children, "Deployment", "toy-colocation-with-denoiser")["spec"]["template"]["spec"]["volumes"]
+    name = next(one["configMap"]["name"] for one in volumes if one["name"] == "stage-files")
+    (folder / "arena").mkdir()
+    data = {folder / file: text for file, text in child(children, "ConfigMap", name)["data"].items()}
+    for file, text in moved(data, folder).items():
+        file.write_text(text)
+
+
+@contextmanager
+def running_group(folder: Path) -> Iterator[Group]:
+    (health,) = free_ports(1)
+    mark, log = folder.name, folder / "group.log"
+    arguments = ["--group-file", str(folder / "group.json"), "--health-port", str(health)]
+    with (
+        log.open("w") as stderr,
+        subprocess.Popen(
+            [sys.executable, "-m", "omni_runtime.local.group", *arguments],
+            env={**os.environ, MARK: mark},
+            stderr=stderr,
+            text=True,
+        ) as process,
+    ):
+        running = Group(process, log, f"127.0.0.1:{health}", mark)
+        try:
+            yield running
+        finally:
+            process.kill()
+            process.wait()
+            assert running.remains() == set()
+
+
+def moved(files: dict[Path, str], folder: Path) -> dict[Path, str]:
+    ports = iter(free_ports(6))
+    places = {"/etc/omni": str(folder), "/var/lib/omni/arena": str(folder / "arena"), "0.0.0.0": "127.0.0.1"}
+    taken = {str(port): str(next(ports)) for port in (50051, 50052, 9090, 50061, 50062, 9091)}
+    for old, new in {**places, **taken}.items():
+        files = {path: text.replace(old, new) for path, text in files.items()}
+    return files
+
+
+def test_a_pod_is_ready_once_all_of_its_stages_are_and_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    write_files(tmp_path)
+    with running_group(tmp_path) as running:
+        eventually("the group is ready", running.is_ready)
+        assert len(running.workers()) == 2
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(20) == ExitCode.OK
+        assert running.remains() == set()
+
+
+def test_a_stage_that_is_killed_ends_the_whole_pod(tmp_path: Path) -> None:
+    write_files(tmp_path)
+    with running_group(tmp_path) as running:
+        eventually("the group is ready", running.is_ready)
+        os.kill(running.workers()[-1], signal.SIGKILL)
+        assert running.process.wait(20) == 128 + signal.SIGKILL
+        assert 'stage "d' in running.last_message()
+        assert "was killed by SIGKILL" in running.last_message()
+        assert running.remains() == set()
+
+
+def test_a_pod_is_not_ready_while_one_of_its_stages_is_silent(tmp_path: Path) -> None:
+    write_files(tmp_path)
+    with running_group(tmp_path) as running:
+        eventually("the group is ready", running.is_ready)
+        frozen = running.workers()[0]
+        os.kill(frozen, signal.SIGSTOP)
+        assert becomes(lambda: not running.is_ready(), within_s=10)
+        os.kill(frozen, signal.SIGCONT)
+        assert becomes(running.is_ready, within_s=10)
+
+
+def test_the_last_words_of_a_stage_that_cannot_start_are_the_pod_s(tmp_path: Path) -> None:
+    write_files(tmp_path)
+    file = tmp_path / "decoder.json"
+    said = json.loads(file.read_text())
+    file.write_text(json.dumps({**said, "unheardOf": 1}))
+    with running_group(tmp_path) as ended:
+        assert ended.process.wait(30) == ExitCode.MISCONFIGURED
+        assert ended.last_message().startswith(f"stage file {file} cannot be used")
+
+
+def test_nothing_outlives_a_supervisor_that_is_killed(tmp_path: Path) -> None:
+    write_files(tmp_path)
+    with running_group(tmp_path) as running:
+        eventually("the group is ready", running.is_ready)
+        running.process.kill()
+        assert running.remains() == set()
