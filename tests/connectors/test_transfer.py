@@ -73,6 +73,7 @@ async def test_a_payload_that_may_be_too_large_for_a_message_says_which_connecto
 ):
     fits = await peer.put("of_encoded_size", INLINE_LIMIT_BYTES)
     assert await consumer.get(fits, PATIENCE_S) == payloads.of_encoded_size(INLINE_LIMIT_BYTES)
+    assert (fits.connector == "inline") == (backend.connector in ("inline", "auto"))
     if backend.is_inline:
         with pytest.raises(Refused, match='65,537 bytes is above the 65,536 bytes that connector "inline" carries'):
             await peer.put("of_encoded_size", INLINE_LIMIT_BYTES + 1)
