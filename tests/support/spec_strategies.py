@@ -113,7 +113,12 @@ def specs() -> st.SearchStrategy[dict[str, Any]]:
     """As YAML would give them."""
     sources = st.sampled_from(["pvc://models/qwen-image", "pvc://models", "Qwen/Qwen-Image"])
     model = st.fixed_dictionaries({"source": sources}, optional={"loadFormat": st.sampled_from(["auto", "dummy"])})
-    frontend = _maybe(replicas=st.integers(1, 3), limits=_maybe(maxSteps=st.integers(1, 100)))
+    frontend = _maybe(
+        replicas=st.integers(1, 3),
+        limits=_maybe(maxSteps=st.integers(1, 100)),
+        logStats=st.booleans(),
+        adminPort=st.sampled_from([1024, 8000, 8001]),
+    )
     return st.fixed_dictionaries(
         {"model": model},
         optional={
@@ -167,6 +172,8 @@ SOUND: tuple[dict[str, Any], ...] = (
             "service": {"type": "NodePort", "nodePort": 30080},
             "auth": {"apiKeysSecretRef": {"name": "keys"}},
             "limits": {"maxSteps": 100, "queueTimeoutSeconds": 20, "requestTimeoutSeconds": 60},
+            "logStats": True,
+            "adminPort": 8001,
         },
         "network": {"tls": {"secretName": "tls", "stages": [{"name": "denoiser", "secretName": "denoiser-tls"}]}},
         "monitoring": {"logLevel": "warning", "tracing": {"otlpEndpoint": "http://otel:4317", "ratio": 0.1}},

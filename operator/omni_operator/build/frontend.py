@@ -107,6 +107,8 @@ def _container(model: ResolvedModel, settings: FrontendSettings) -> Manifest:
         *(("--api-keys", wire.API_KEYS_PATH) if model.frontend.auth.api_keys_secret_ref else ()),
         *(("--tls", wire.TLS_PATH) if model.tls else ()),
         *_tracing(model.monitoring.tracing),
+        *(("--log-stats",) if model.frontend.log_stats else ()),
+        *(("--admin-port", str(model.frontend.admin_port)) if model.frontend.admin_port else ()),
         *("--log-json", "--log-level", model.frontend_log_level),
     ]
     return {

@@ -131,7 +131,12 @@ def _frontend_process(model: ResolvedModel, place: Place, table: Path) -> Proces
     keys = () if place.api_keys is None else ("--api-keys", str(place.api_keys))
     where = ("--host", place.host, "--port", str(place.port), "--discovery", "local")
     admin = () if place.admin_port is None else ("--admin-port", str(place.admin_port))
-    told = (*admin, *_tracing(place), *_statistics(place), *_logging(place, model.frontend_log_level))
+    told = (
+        *admin,
+        *_tracing(place),
+        *_statistics(place, model.frontend.log_stats),
+        *_logging(place, model.frontend_log_level),
+    )
     drain_s = max(stage.drain_timeout_s for stage in model.stages)
     return ProcessPlan(
         name=FRONTEND,
@@ -152,8 +157,8 @@ def _tracing(place: Place) -> tuple[str, ...]:
     return () if place.trace_dir is None else ("--trace-dir", str(place.trace_dir.absolute()))
 
 
-def _statistics(place: Place) -> tuple[str, ...]:
-    logged = ("--log-stats",) if place.stats.is_logged else ()
+def _statistics(place: Place, is_logged: bool) -> tuple[str, ...]:
+    logged = ("--log-stats",) if is_logged or place.stats.is_logged else ()
     directory = place.stats.directory
     return logged if directory is None else (*logged, "--stats-dir", str(directory.absolute()))
 

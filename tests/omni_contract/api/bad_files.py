@@ -166,6 +166,12 @@ AGAINST_RULES = (
         "devices says how many there are, too; remove count",
     ),
     _bad(
+        "an admin port that the endpoint has",
+        {"spec.frontend": {"adminPort": 8000}},
+        "spec.frontend.adminPort",
+        "adminPort 8000 is the port of the endpoint itself; choose another adminPort",
+    ),
+    _bad(
         "waiting for a batch of one",
         {"spec.stages[1].batchTimeoutSeconds": 0.5},
         "spec.stages[1].batchTimeoutSeconds",

@@ -237,6 +237,15 @@ def test_profiles_go_to_a_bounded_folder_that_the_container_may_write() -> None:
     assert options_of(children, "toy-denoiser")["--profile-dir"] == mounts["profiles"]["mountPath"]
 
 
+def test_the_frontend_s_admin_port_is_on_the_loopback_address_and_its_tables_are_asked_for() -> None:
+    spec = a_spec(a_stage("denoiser"), frontend={"adminPort": 8001, "logStats": True})
+    children = children_of(a_model(spec))
+    assert options_of(children, "toy-frontend")["--admin-port"] == "8001"
+    assert "--admin-host" not in options_of(children, "toy-frontend")
+    assert "--log-stats" in pod_of(children, "toy-frontend")["containers"][0]["command"]
+    assert all(port["containerPort"] != 8001 for port in pod_of(children, "toy-frontend")["containers"][0]["ports"])
+
+
 def test_the_admin_port_is_on_the_loopback_address_and_told_to_nobody() -> None:
     children = of_stage(a_stage("denoiser", **DIAGNOSED))
     assert options_of(children, "toy-denoiser")["--admin-port"] == "50060"

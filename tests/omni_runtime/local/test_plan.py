@@ -12,6 +12,7 @@ from omni_contract.wire.stage_file import StageFile
 from omni_contract.wire.stage_table import StageTable
 from omni_runtime.local.devices import Machine
 from omni_runtime.local.plan import LocalPlan, Place, local_plan
+from omni_runtime.statistics.settings import StatsSettings
 from tests.support.local_models import CPU_ONLY, example_model
 
 DIRECTORY = Path("/run/user/1/omni/x")
@@ -135,3 +136,18 @@ def test_processes_log_as_the_file_says_unless_the_command_line_says_otherwise(
     plan = local_plan(replace(model, stages=(first, *model.stages[1:])), place(log_level=asked))
     told = [process.arguments[process.arguments.index("--log-level") + 1] for process in plan.processes]
     assert [told[0], told[-1]] == levels
+
+
+def test_tables_and_files_of_statistics_and_an_admin_port_are_the_frontend_s() -> None:
+    stats = StatsSettings(is_logged=True, directory=Path("/home/me/stats"))
+    plan = local_plan(example_model(), place(stats=stats, admin_port=8001))
+    asked = ("--admin-port", "8001", "--log-stats", "--stats-dir", "/home/me/stats")
+    assert [word for word in plan.frontend.arguments if word in asked] == list(asked)
+    assert not any(word in stage.arguments for stage in plan.stages for word in asked)
+
+
+def test_the_file_may_ask_for_tables_by_itself() -> None:
+    model = example_model()
+    frontend = model.frontend.model_copy(update={"log_stats": True})
+    assert "--log-stats" in local_plan(replace(model, frontend=frontend), place()).frontend.arguments
+    assert "--log-stats" not in local_plan(model, place()).frontend.arguments

@@ -1,8 +1,16 @@
 """Rules about the frontend."""
 
 from omni_contract.api.rules.rule import FieldRule, Rule
+from omni_contract.wire.names import FRONTEND_PORT
 
 FRONTEND_RULES: tuple[Rule, ...] = (
+    FieldRule(
+        at=("spec", "frontend"),
+        pointer="adminPort",
+        cel=f"!has(self.adminPort) || self.adminPort != {FRONTEND_PORT}",
+        holds=lambda frontend: frontend.admin_port != FRONTEND_PORT,
+        message=f"adminPort {FRONTEND_PORT} is the port of the endpoint itself; choose another adminPort",
+    ),
     FieldRule(
         at=("spec", "frontend", "service"),
         pointer="nodePort",

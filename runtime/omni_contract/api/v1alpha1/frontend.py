@@ -68,6 +68,15 @@ class FrontendSpec(ApiModel):
     log_level: LogLevel | None = Field(
         None, description="From which level on the frontend logs; left out, the model's."
     )
+    log_stats: bool = Field(
+        False, description="Log a table of what each request took, stage by stage and edge by edge."
+    )
+    admin_port: Annotated[int, Field(ge=1024, le=65535)] | None = Field(
+        None,
+        description="Port for control calls to all replicas of chosen stages, over plain HTTP, without authentication, "
+        "on the pod's own loopback address: kubectl port-forward reaches it, other pods do not. Unset, there is none. "
+        "In a cluster only.",
+    )
     limits: FrontendLimits = Field(
         FrontendLimits(), description="Bounds on what one request may ask and on what waits."
     )
