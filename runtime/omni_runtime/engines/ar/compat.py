@@ -6,7 +6,7 @@ What crosses it are our own values: arguments by name, prompts, steps, our error
 import asyncio
 import logging
 import multiprocessing
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -24,7 +24,9 @@ from omni_contract.api.nearest import did_you_mean
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Value
 from omni_runtime.engines.ar.adapters import Adapter
+from omni_runtime.engines.ar.compat_worker import STATES_KEY
 from omni_runtime.engines.ar.prompts import Prompt
+from omni_runtime.engines.ar.sampling import RULES
 from omni_runtime.engines.ar.step import Candidate, Chosen, FinishReason, Step
 from omni_runtime.engines.protocol import EngineDiedError, UnusableEngineError
 
@@ -62,13 +64,22 @@ class Vllm:
         processor = MULTIMODAL_REGISTRY.create_processor(config)
         return bool(processor.info.get_data_parser().video_needs_metadata)
 
+    async def send_states(self, layers: Sequence[int], address: str) -> None:
+        """From now on, the states of requests that have a key leave for `address`, step by step."""
+        await self._llm.collective_rpc("omni_send_states", args=(list(layers), address))
+
     async def generate(
-        self, request_id: str, prompt: Prompt, sampling: Mapping[str, Value], adapter: Adapter | None = None
+        self,
+        request_id: str,
+        prompt: Prompt,
+        sampling: Mapping[str, Value],
+        adapter: Adapter | None = None,
+        states_key: str | None = None,
     ) -> AsyncGenerator[Step, None]:
         """Closing it aborts the request within one step. The engine goes on, however slowly the steps are taken."""
         is_first = True
         try:
-            params = self._sampling_params(sampling)
+            params = self._sampling_params(sampling, states_key)
             outputs = self._llm.generate(_prompt(prompt), params, request_id, lora_request=_lora_request(adapter))
             async with aclosing(cast(AsyncGenerator[RequestOutput, None], outputs)):
                 async for output in outputs:
@@ -119,9 +130,12 @@ class Vllm:
         for process in multiprocessing.active_children():
             process.join()
 
-    def _sampling_params(self, sampling: Mapping[str, Value]) -> SamplingParams:
+    def _sampling_params(self, sampling: Mapping[str, Value], states_key: str | None) -> SamplingParams:
         """The request's own over what the checkpoint's generation_config.json says."""
         merged: dict[str, Any] = {"max_tokens": None, **self._defaults, **sampling}
+        if states_key is not None:
+            # Positions whose keys and values are in the cache already are not computed, so they have no states.
+            merged |= {"extra_args": {STATES_KEY: states_key}, "skip_reading_prefix_cache": True}
         return SamplingParams(output_kind=RequestOutputKind.DELTA, **merged)
 
 
@@ -181,5 +195,5 @@ def _translated(error: Exception, param: str) -> OmniError:
     cause = error.__cause__ if isinstance(error, EngineGenerateError) else error
     if isinstance(cause, VLLMClientError | ValueError | TypeError):
         named = getattr(cause, "parameter", None)
-        return OmniError(ErrorCode.INVALID_REQUEST, str(cause)[:MAX_TEXT], named if isinstance(named, str) else param)
+        return OmniError(ErrorCode.INVALID_REQUEST, str(cause)[:MAX_TEXT], named if named in RULES else param)
     return OmniError(ErrorCode.STAGE_FAILED, f"{type(cause).__name__}: {str(cause)[:MAX_TEXT]}")

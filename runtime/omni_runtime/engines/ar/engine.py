@@ -26,9 +26,7 @@ from omni_runtime.engines.protocol import (
     ReportLoading,
     SleepLevel,
     StageEvent,
-    StageItem,
     StageRequest,
-    StageUsage,
     UnusableEngineError,
 )
 
@@ -64,6 +62,7 @@ class ArEngine:
         report(f"loading {self._settings.folder.name}")
         model = await self._thread.call(partial(make, self._settings))
         report(f"loaded in {monotonic() - began:.1f} s")
+        await model.open()
         report("running a self-test")
         await model.run_self_test()
         self._model = model
@@ -73,17 +72,15 @@ class ArEngine:
         asked = self._asked(request.parameters)
         payload = _payload_of(await gathered(request))
         prompt = await self._thread.call(partial(model.prompts.prompt, payload))
-        items, input_tokens, output_tokens, count = model.text_items(asked.sampling.get("logprobs")), 0, 0, 0
-        steps = model.vllm.generate(request.request_id, prompt, asked.sampling, asked.adapter)
-        async with aclosing(self._pulse.felt(steps)) as felt:
-            async for step in felt:
-                input_tokens += len(step.prompt_token_ids or ())
-                output_tokens += len(step.token_ids)
-                count += 1
-                item = items.item(step)
-                for edge in request.outputs:
-                    yield StageItem(edge, item)
-        yield StageUsage(input_tokens, output_tokens, count)
+        with model.answer(request, asked.sampling) as answer:
+            steps = model.vllm.generate(
+                request.request_id, prompt, asked.sampling, asked.adapter, states_key=answer.states_key
+            )
+            async with aclosing(self._pulse.felt(steps)) as felt:
+                async for step in felt:
+                    for item in await answer.items(step):
+                        yield item
+        yield answer.usage
 
     @property
     def unfinished(self) -> int:
@@ -127,7 +124,7 @@ class ArEngine:
         self._thread.stop()
 
     async def _end(self, model: "LoadedModel") -> None:
-        await model.vllm.stop_listening()
+        await model.close()
         await self._thread.call(model.vllm.shut_down)
 
     def _asked(self, parameters: Mapping[str, Value]) -> "_Asked":

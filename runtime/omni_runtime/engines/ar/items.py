@@ -14,7 +14,7 @@ class TextItems:
         self._spelling = spelling
         self._top = top
 
-    def item(self, step: Step) -> Payload:
+    def item(self, step: Step) -> dict[str, Value]:
         item: dict[str, Value] = {"text": step.text, "token_ids": list(step.token_ids)}
         if step.prompt_token_ids is not None:
             item["prompt_tokens"] = len(step.prompt_token_ids)

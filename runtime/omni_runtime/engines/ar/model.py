@@ -1,11 +1,17 @@
 """A loaded model: vLLM's engine, and what turns payloads into its prompts and its steps into items."""
 
-from omni_contract.wire.payload import Value
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from omni_contract.wire.names import FINAL
+from omni_runtime.engines.ar.answer import Answer
 from omni_runtime.engines.ar.compat import Vllm
 from omni_runtime.engines.ar.items import Spelling, TextItems
 from omni_runtime.engines.ar.prompts import Prompt, Prompts
 from omni_runtime.engines.ar.sampling import Sampling
 from omni_runtime.engines.ar.settings import ArSettings
+from omni_runtime.engines.ar.states import States
+from omni_runtime.engines.protocol import StageRequest
 
 SELF_TEST = Prompt("prompt_token_ids", token_ids=(0,))
 
@@ -18,10 +24,30 @@ class LoadedModel:
         self.prompts = Prompts(
             settings.folder, self.vllm.vocabulary_size, self.vllm.max_length, self.vllm.videos_need_metadata
         )
+        self.states = States(settings.hidden_layers) if settings.hidden_layers else None
         self._spelling = Spelling(self.prompts.tokenizer)
 
-    def text_items(self, logprobs: Value) -> TextItems:
-        return TextItems(self._spelling, logprobs if isinstance(logprobs, int) else None)
+    async def open(self) -> None:
+        """On the event loop, before the first request."""
+        if self.states is not None:
+            self.states.open()
+            await self.vllm.send_states(self.states.layers, self.states.address)
+
+    async def close(self) -> None:
+        await self.vllm.stop_listening()
+        if self.states is not None:
+            await self.states.close()
+
+    @contextmanager
+    def answer(self, request: StageRequest, sampling: Sampling) -> Iterator[Answer]:
+        """What leaves for the request, whose states are kept until the block ends."""
+        top = sampling.get("logprobs")
+        text = TextItems(self._spelling, top if isinstance(top, int) else None)
+        if self.states is None or set(request.outputs) == {FINAL}:
+            yield Answer(request.outputs, text, None)
+            return
+        with self.states.inbox() as inbox:
+            yield Answer(request.outputs, text, inbox)
 
     async def run_self_test(self) -> None:
         """One token and how likely it was: what the first such request would wait for is made ready."""

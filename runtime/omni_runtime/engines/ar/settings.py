@@ -32,6 +32,10 @@ EAGER_ENVIRONMENT: Mapping[str, str] = {
     # Parts of the sampler compile themselves at their first use, during which no request moves for many seconds.
     "TORCHDYNAMO_DISABLE": "1",
 }
+STATES_ENVIRONMENT: Mapping[str, str] = {
+    # States are taken at a place that only this model runner has.
+    "VLLM_USE_V2_MODEL_RUNNER": "0",
+}
 
 
 @dataclass(frozen=True)
@@ -54,11 +58,22 @@ class ArSettings:
     def environment(self) -> Mapping[str, str]:
         """For this process, before it imports vLLM, and for those that vLLM starts."""
         on_cpu = CPU_ENVIRONMENT if self.is_on_cpu else {}
-        return {**ENVIRONMENT, **on_cpu, **(EAGER_ENVIRONMENT if self._is_eager else {})}
+        eager = EAGER_ENVIRONMENT if self._is_eager else {}
+        return {**ENVIRONMENT, **on_cpu, **eager, **(STATES_ENVIRONMENT if self.hidden_layers else {})}
+
+    @property
+    def hidden_layers(self) -> tuple[int, ...]:
+        """Layers whose states leave with the tokens."""
+        return self.block.hidden_layers
+
+    @property
+    def _reads_inner_layers(self) -> bool:
+        """What happens between the layers of a compiled model is not to be seen."""
+        return any(layer > 0 for layer in self.hidden_layers)
 
     @property
     def _is_eager(self) -> bool:
-        return self.is_on_cpu if self.block.eager is None else self.block.eager
+        return self.is_on_cpu or self._reads_inner_layers if self.block.eager is None else self.block.eager
 
     @property
     def vllm_sleeps(self) -> bool:
@@ -69,11 +84,18 @@ class ArSettings:
         return self.block.parallelism.tensor * self.block.parallelism.pipeline
 
     def engine_arguments(self) -> dict[str, object]:
-        """By their names in vLLM's EngineArgs. Raises UnusableEngineError if extraArgs repeats a field."""
+        """By their names in vLLM's EngineArgs. Raises UnusableEngineError if fields do not go together."""
+        self._check_hidden_layers()
         arguments = {**self._model_arguments(), **self._memory_arguments(), **self._parallel_arguments()}
         if twice := sorted(arguments.keys() & self.block.extra_args.keys()):
             raise UnusableEngineError(f"extraArgs sets {', '.join(twice)}, which fields of ar set; remove them there")
         return {**arguments, **self.block.extra_args}
+
+    def _check_hidden_layers(self) -> None:
+        if self._reads_inner_layers and not self._is_eager:
+            raise UnusableEngineError("states of layers inside the model need eager: true")
+        if self.hidden_layers and self.block.parallelism.pipeline > 1:
+            raise UnusableEngineError("hidden states come from one process; set parallelism.pipeline to 1")
 
     def _model_arguments(self) -> dict[str, object]:
         block = self.block

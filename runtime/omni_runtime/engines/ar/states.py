@@ -7,57 +7,59 @@ import asyncio
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from math import prod
+from itertools import count
 from pathlib import Path
+from typing import TypeAlias
 
 import zmq
 import zmq.asyncio
 
 from omni_contract.wire.payload import DTYPES, Array
 
+Layers: TypeAlias = Mapping[int, Array]
+"""Rows by layer, of the same positions."""
 
-@dataclass
+
 class Inbox:
-    """The rows of one request that have come and are not taken yet. `next_position` is the first that has not come."""
+    """The rows of one request that have come and are not taken yet."""
 
-    next_position: int = 0
-    parts: dict[int, list[bytes]] = field(default_factory=dict)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    dtype: str = ""
-    width: int = 0
-    taken: int = 0
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self._arrived = 0
+        self._taken = 0
+        self._parts: dict[int, list[memoryview]] = {}
+        self._kind = ("", 0)
+        self._changed = asyncio.Event()
 
-    async def until(self, position: int) -> Mapping[int, Array]:
-        """By layer, the rows of all positions before this one that have not been taken before."""
-        while self.next_position < position:
-            self.changed.clear()
-            await self.changed.wait()
-        return self._take()
+    async def until(self, position: int) -> Layers:
+        """The rows of all positions before this one that have not been taken before."""
+        while self._arrived < position:
+            self._changed.clear()
+            await self._changed.wait()
+        (dtype, width), count = self._kind, self._arrived - self._taken
+        parts, self._parts, self._taken = self._parts, {}, self._arrived
+        return {
+            layer: Array(dtype, (count, width), memoryview(b"".join(of_layer))) for layer, of_layer in parts.items()
+        }
 
     def add(self, first: int, rows: Mapping[int, memoryview], dtype: str, width: int) -> None:
-        """Rows that have come before come again if vLLM had to drop the request's cache for a while."""
-        self.dtype, self.width = dtype, width
+        """Positions that have come before come again if vLLM had to drop the request's cache for a while."""
         row_bytes = width * DTYPES[dtype]
-        known = self.next_position - first
+        known = max(0, self._arrived - first)
+        count = len(next(iter(rows.values()))) // row_bytes
+        if count <= known:
+            return
+        self._kind = (dtype, width)
         for layer, data in rows.items():
-            self.parts.setdefault(layer, []).append(bytes(data[max(0, known) * row_bytes :]))
-        self.next_position = max(self.next_position, first + len(next(iter(rows.values()))) // row_bytes)
-        self.changed.set()
-
-    def _take(self) -> Mapping[int, Array]:
-        count, self.taken = self.next_position - self.taken, self.next_position
-        parts, self.parts = self.parts, {}
-        return {
-            layer: Array(self.dtype, (count, self.width), memoryview(b"".join(of_layer)))
-            for layer, of_layer in parts.items()
-        }
+            self._parts.setdefault(layer, []).append(data[known * row_bytes :])
+        self._arrived = first + count
+        self._changed.set()
 
 
 class States:
-    """Where vLLM's worker sends states to: `address`, in a folder that nobody else may enter. Closed once."""
+    """Where vLLM's worker sends states to: a socket in a folder that nobody else may enter."""
 
     def __init__(self, layers: tuple[int, ...]) -> None:
         self.layers = layers
@@ -65,35 +67,43 @@ class States:
         self.address = f"ipc://{self._folder}/socket"
         self._context = zmq.asyncio.Context()
         self._inboxes: dict[str, Inbox] = {}
+        self._numbers = count()
+        self._receiving: asyncio.Task[None] | None = None
 
-    async def receive(self) -> None:
-        """Runs until it is cancelled."""
-        with self._context.socket(zmq.PULL) as socket:
-            socket.bind(self.address)
-            while True:
-                self._deliver(await socket.recv_multipart(copy=False))
+    def open(self) -> None:
+        socket = self._context.socket(zmq.PULL)
+        socket.bind(self.address)
+        self._receiving = asyncio.create_task(self._receive(socket))
+
+    async def close(self) -> None:
+        if self._receiving is not None:
+            self._receiving.cancel()
+            await asyncio.wait([self._receiving])
+        self._context.destroy(linger=0)
+        shutil.rmtree(self._folder)
 
     @contextmanager
-    def inbox(self, key: str) -> Iterator[Inbox]:
+    def inbox(self) -> Iterator[Inbox]:
         """For one request, as long as the block runs; what comes later is dropped."""
-        self._inboxes[key] = inbox = Inbox()
+        inbox = Inbox(f"{next(self._numbers)}")
+        self._inboxes[inbox.key] = inbox
         try:
             yield inbox
         finally:
-            del self._inboxes[key]
+            del self._inboxes[inbox.key]
 
-    def close(self) -> None:
-        self._context.destroy(linger=0)
-        shutil.rmtree(self._folder, ignore_errors=True)
+    async def _receive(self, socket: zmq.asyncio.Socket) -> None:
+        while True:
+            self._deliver([frame.buffer for frame in await socket.recv_multipart(copy=False)])
 
-    def _deliver(self, frames: "list[zmq.Frame]") -> None:
-        header = json.loads(frames[0].bytes)
-        layers = dict(zip(self.layers, (memoryview(frame.buffer) for frame in frames[1:]), strict=True))
-        row_bytes = prod((header["width"], DTYPES[header["dtype"]]))
+    def _deliver(self, frames: Sequence[memoryview]) -> None:
+        """A step's rows, those of one request after those of another, in a frame for each layer."""
+        header = json.loads(bytes(frames[0]))
+        row_bytes = header["width"] * DTYPES[header["dtype"]]
         start = 0
-        for key, first, count in header["requests"]:
-            end = start + count * row_bytes
+        for key, first, rows in header["requests"]:
+            end = start + rows * row_bytes
             if (inbox := self._inboxes.get(key)) is not None:
-                rows = {layer: data[start:end] for layer, data in layers.items()}
-                inbox.add(first, rows, header["dtype"], header["width"])
+                of_layers = {layer: data[start:end] for layer, data in zip(self.layers, frames[1:], strict=True)}
+                inbox.add(first, of_layers, header["dtype"], header["width"])
             start = end

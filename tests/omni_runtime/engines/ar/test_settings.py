@@ -74,3 +74,13 @@ def test_an_extra_argument_that_a_field_sets_is_refused():
 def test_another_engines_block_is_a_defect():
     with pytest.raises(TypeError, match="has a FakeEngine block"):
         settings_of(stage_file("thinker", FakeEngine()))
+
+
+def test_states_of_inner_layers_need_an_eager_model_in_one_process():
+    assert settings(Vendor.NVIDIA, hidden_layers=[0, -1]).engine_arguments()["enforce_eager"] is False
+    assert settings(Vendor.NVIDIA, hidden_layers=[4]).engine_arguments()["enforce_eager"] is True
+    assert settings(hidden_layers=[0]).environment["VLLM_USE_V2_MODEL_RUNNER"] == "0"
+    with pytest.raises(UnusableEngineError, match="need eager: true"):
+        settings(Vendor.NVIDIA, hidden_layers=[4], eager=False).engine_arguments()
+    with pytest.raises(UnusableEngineError, match=r"set parallelism\.pipeline to 1"):
+        settings(Vendor.NVIDIA, hidden_layers=[-1], parallelism={"pipeline": 2}).engine_arguments()

@@ -1,0 +1,175 @@
+"""The thinker of a tiny Qwen2.5-Omni: pictures, sound and video in, tokens equal to transformers' own."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+import pytest_asyncio
+
+from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_contract.wire.payload import Array
+from omni_runtime.engines.protocol import StageItem, StageRequest
+from omni_runtime.families.registry import family
+from tests.models.ar_engines import answer, ar_file, asked, loaded
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+JUDGE = Path(__file__).with_name("ar_thinker_reference.py")
+GREEDY = {"temperature": 0.0, "max_tokens": 12, "min_tokens": 12}
+RATE = 16_000
+
+
+def media() -> dict[str, numpy.ndarray]:
+    random = numpy.random.default_rng(0)
+    return {
+        "picture": random.integers(0, 255, (56, 56, 3), dtype=numpy.uint8),
+        "wide": random.integers(0, 255, (56, 112, 3), dtype=numpy.uint8),
+        "sound": random.standard_normal(RATE, dtype=numpy.float32),
+        "word": random.standard_normal(RATE // 2, dtype=numpy.float32),
+        "video": random.integers(0, 255, (4, 56, 56, 3), dtype=numpy.uint8),
+    }
+
+
+MEDIA = media()
+
+
+def said(*parts):
+    return [
+        {"role": "user", "content": [{"type": "text", "text": one} if isinstance(one, str) else one for one in parts]}
+    ]
+
+
+def part(kind, name):
+    return {"type": kind, "name": name}
+
+
+REQUESTS = [
+    said("hello world"),
+    said(part("image", "picture"), "what is it?"),
+    said(part("audio", "sound"), "and this?"),
+    said("one", part("image", "wide"), "two", part("audio", "word"), part("image", "picture")),
+    said(part("video", "video"), "what happens?"),
+]
+
+
+def as_payload(messages):
+    """As the frontend hands it on: arrays in place of names."""
+
+    def resolved(one):
+        if one["type"] == "text":
+            return one
+        data = MEDIA[one["name"]]
+        array = Array(str(data.dtype), data.shape, memoryview(numpy.ascontiguousarray(data)).cast("B"))
+        match one["type"]:
+            case "image":
+                return {"type": "image", "image": array}
+            case "audio":
+                return {"type": "audio", "audio": array, "sample_rate": RATE}
+            case _:
+                return {"type": "video", "frames": array, "fps": 2.0}
+
+    return {"messages": [{**message, "content": [resolved(one) for one in message["content"]]} for message in messages]}
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "qwen2.5-omni"
+    family("qwen2.5-omni").build_tiny(folder, 0, lambda line: None)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def judged(tiny, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("judge")
+    numpy.savez(folder / "media.npz", **MEDIA)
+    command = [sys.executable, JUDGE, tiny, folder / "media.npz", folder / "out.npz"]
+    done = subprocess.run(command, input=json.dumps(REQUESTS), capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return numpy.load(folder / "out.npz")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def engine(tiny):
+    async with loaded(ar_file(tiny, "thinker", hidden_layers=[0, 1, -1])) as engine:
+        yield engine
+
+
+@pytest.mark.case("runtime:B4")
+async def test_media_make_the_tokens_of_transformers_alone_and_together(engine, judged):
+    wanted = [judged[f"tokens.{number}"].tolist() for number in range(len(REQUESTS))]
+    alone = [await answer(engine, asked(as_payload(one), **GREEDY)) for one in REQUESTS]
+    together = await asyncio.gather(*(answer(engine, asked(as_payload(one), **GREEDY)) for one in REQUESTS))
+    assert [one.token_ids for one in alone] == wanted
+    assert [one.token_ids for one in together] == wanted
+    assert [one.usage.input_tokens for one in alone] == [
+        len(judged[f"prompt.{number}"]) for number in range(len(REQUESTS))
+    ]
+
+
+async def test_hidden_states_equal_those_of_transformers_row_by_row(engine, judged):
+    """All at once, so that each step's rows have to be told apart."""
+
+    async def states(number: int) -> dict[str, numpy.ndarray]:
+        request = StageRequest(f"r{number}", {"": as_payload(REQUESTS[number])}, GREEDY, ("", "thinker->talker"))
+        items = [event async for event in engine.run(request) if isinstance(event, StageItem)]
+        told = [item.payload for item in items if item.edge]
+        assert [item.payload["token_ids"] for item in items if not item.edge] == [item["token_ids"] for item in told]
+        assert told[0]["prompt_token_ids"] == judged[f"prompt.{number}"].tolist()
+        rows = {layer: [floats(item["hidden"][layer]) for item in told] for layer in told[0]["hidden"]}
+        return {layer: numpy.concatenate(of_layer) for layer, of_layer in rows.items()}
+
+    made = await asyncio.gather(*(states(number) for number in range(len(REQUESTS))))
+    for number, of_request in enumerate(made):
+        for layer, theirs in (("0", 0), ("1", 1), ("-1", 2)):
+            wanted = judged[f"states.{theirs}.{number}"]
+            assert of_request[layer].shape == wanted.shape
+            assert numpy.abs(of_request[layer] - wanted).max() < 1e-4
+
+
+async def test_a_request_for_text_alone_keeps_no_states(engine):
+    given = await answer(engine, asked(as_payload(REQUESTS[0]), **GREEDY))
+    assert all("hidden" not in item for item in given.items)
+
+
+def floats(array: Array) -> numpy.ndarray:
+    assert array.dtype == "float32"
+    return numpy.frombuffer(array.data, dtype=numpy.float32).reshape(array.shape)
+
+
+WRONG = (
+    [{"type": "audio", "audio": Array("float32", (0,), memoryview(b"")), "sample_rate": RATE}],
+    [{"type": "audio", "audio": Array("float32", (4,), memoryview(bytes(16))), "sample_rate": 0}],
+    [{"type": "image", "image": Array("uint8", (2, 2), memoryview(bytes(4)))}],
+    [{"type": "image", "image": Array("uint8", (1, 900, 3), memoryview(bytes(2700)))}],
+    [{"type": "image", "image": "a picture"}],
+    [{"type": "video", "frames": Array("uint8", (2, 28, 28, 3), memoryview(bytes(4704)))}],
+    [{"type": "image", "image": Array("uint8", (28, 28, 3), memoryview(bytes(2352)))}] * 17,
+)
+
+
+async def test_wrong_media_fail_alone(engine):
+    async def refused(parts) -> tuple[ErrorCode, str | None]:
+        with pytest.raises(OmniError) as caught:
+            await answer(engine, asked({"messages": [{"role": "user", "content": parts}]}, **GREEDY))
+        return caught.value.code, caught.value.param
+
+    alone = (await answer(engine, asked(as_payload(REQUESTS[1]), **GREEDY))).token_ids
+    beside = asyncio.create_task(answer(engine, asked(as_payload(REQUESTS[1]), **GREEDY)))
+    refusals = await asyncio.gather(*map(refused, WRONG))
+    assert refusals == [(ErrorCode.INVALID_REQUEST, "messages")] * len(WRONG)
+    assert (await beside).token_ids == alone
+
+
+async def test_a_video_with_sound_is_one_prompt_of_both(engine):
+    video = dict(as_payload(REQUESTS[4])["messages"][0]["content"][0])
+    sound = as_payload(REQUESTS[2])["messages"][0]["content"][0]
+    silent = await answer(engine, asked({"messages": [{"role": "user", "content": [video]}]}, **GREEDY))
+    video |= {"audio": sound["audio"], "sample_rate": RATE}
+    given = await answer(engine, asked({"messages": [{"role": "user", "content": [video]}]}, **GREEDY))
+    assert given.usage.input_tokens > silent.usage.input_tokens
+    with pytest.raises(OmniError, match="every video"):
+        await answer(engine, asked({"messages": [{"role": "user", "content": [video, sound]}]}, **GREEDY))
