@@ -30,7 +30,7 @@ from omni_contract.resolve.resolved import (
 )
 from omni_contract.resolve.sampling import sampling_of
 
-MAX_IN_FLIGHT: dict[EngineKind, int] = {"diffusion": 8, "fake": 256}
+MAX_IN_FLIGHT: dict[EngineKind, int] = {"diffusion": 8, "generation": 64, "fake": 256}
 """Requests that an engine takes at once unless the stage says otherwise; an ar engine has a field of its own."""
 
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from omni_runtime.diffusion.request import ImageLimits, ImageRequest
+    from omni_runtime.generation.decoder import Decoder
+    from omni_runtime.stepping.loading import LoadPlan
+    from omni_runtime.stepping.resident import Loading
 
 Tensors: TypeAlias = "Mapping[str, Tensor]"
 Components: TypeAlias = Any
@@ -89,9 +92,20 @@ class DiffusionFamily(Protocol):
         ...
 
 
+class GenerationFamily(Protocol):
+    """The part of a family that makes samples of codes."""
+
+    def load(self, plan: "LoadPlan") -> "Loading[Decoder]":
+        """Work for the step thread; it returns the codec."""
+        ...
+
+
 class Family(Protocol):
     @property
     def diffusion(self) -> DiffusionFamily | None: ...
+
+    @property
+    def generation(self) -> GenerationFamily | None: ...
 
     def build_tiny(self, folder: Path, seed: int, report: Report) -> None:
         """Write a small random-weight checkpoint that the real loading code reads; same seed, same bytes."""

@@ -1,7 +1,7 @@
 """The model families by name. Adding one adds a folder and a line here; it is imported when it is first asked for."""
 
 from omni_runtime.engines.protocol import UnusableEngineError
-from omni_runtime.families.protocol import DiffusionFamily, Family
+from omni_runtime.families.protocol import DiffusionFamily, Family, GenerationFamily
 from omni_runtime.plugins import Plugin, Registry
 
 FAMILIES: Registry[type[Family]] = Registry("family")
@@ -10,8 +10,11 @@ FAMILIES.register("qwen2.5-omni", Plugin("omni_runtime.families.qwen2_5_omni.fam
 FAMILIES.register("qwen3-omni", Plugin("omni_runtime.families.qwen3_omni.family", "Qwen3Omni"))
 
 
-class NoDiffusionPartError(UnusableEngineError):
-    """The family has no stage that a diffusion engine could run."""
+class NoSuchPartError(UnusableEngineError):
+    """The family has no stage that an engine of this kind could run."""
+
+    def __init__(self, name: str, kind: str) -> None:
+        super().__init__(f'family "{name}" has no {kind} stages; use another engine block')
 
 
 def family(name: str) -> Family:
@@ -21,5 +24,12 @@ def family(name: str) -> Family:
 def diffusion_family(name: str) -> DiffusionFamily:
     found = family(name).diffusion
     if found is None:
-        raise NoDiffusionPartError(f'family "{name}" has no diffusion stages; use another engine block')
+        raise NoSuchPartError(name, "diffusion")
+    return found
+
+
+def generation_family(name: str) -> GenerationFamily:
+    found = family(name).generation
+    if found is None:
+        raise NoSuchPartError(name, "generation")
     return found

@@ -109,13 +109,14 @@ AGAINST_RULES = (
         "two engines on one stage",
         {"spec.stages[1].diffusion": {}, "spec.stages[1].fake": {}},
         "spec.stages[1]",
-        'stage "denoiser" sets more than one engine block; keep one of: ar, diffusion, fake',
+        'stage "denoiser" sets more than one engine block; keep one of: ar, diffusion, generation, fake',
     ),
     _bad_fake(
         "no engine and no family",
         {"spec.stages[1].fake": REMOVED},
         "spec.stages[1]",
-        'stage "last" sets no engine block, and there is no family to give one; add one of: ar, diffusion, fake',
+        'stage "last" sets no engine block, and there is no family to give one; '
+        "add one of: ar, diffusion, generation, fake",
     ),
     _bad_fake(
         "a stage on no edge",

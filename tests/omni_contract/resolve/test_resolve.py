@@ -100,7 +100,7 @@ def test_a_stage_that_the_preset_does_not_know_needs_an_engine() -> None:
 
     assert told["spec.stages[0]"] == (
         'stage "encoder" is not in the family\'s preset and sets no engine block; '
-        "add one of: ar: {}, diffusion: {}, fake: {}"
+        "add one of: ar: {}, diffusion: {}, generation: {}, fake: {}"
     )
 
 

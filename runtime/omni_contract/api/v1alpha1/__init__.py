@@ -20,6 +20,7 @@ from omni_contract.api.v1alpha1.engines import (
     EngineBlock,
     EngineKind,
     FakeEngine,
+    GenerationEngine,
 )
 from omni_contract.api.v1alpha1.frontend import FrontendLimits, FrontendSpec
 from omni_contract.api.v1alpha1.model import ModelSource, OmniModelSpec
@@ -46,6 +47,7 @@ __all__ = [
     "FakeEngine",
     "FrontendLimits",
     "FrontendSpec",
+    "GenerationEngine",
     "LogLevel",
     "ModelSource",
     "MonitoringSpec",

@@ -120,6 +120,16 @@ class DiffusionEngine(ApiModel):
     )
 
 
+class GenerationEngine(ApiModel):
+    """A codec's stage: codes to sound, several requests in a step, in chunks if its edge streams."""
+
+    kind: ClassVar[Literal["generation"]] = "generation"
+
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto", description="Number format of the weights in memory; auto takes the one that the family asks for."
+    )
+
+
 class FakeEngine(ApiModel):
     """A stage without a model, for protocol, load and fault tests; only where the administrator allows it."""
 
@@ -145,7 +155,7 @@ class FakeEngine(ApiModel):
     )
 
 
-EngineBlock: TypeAlias = ArEngine | DiffusionEngine | FakeEngine
-EngineKind: TypeAlias = Literal["ar", "diffusion", "fake"]
-ENGINE_FIELDS: tuple[EngineKind, ...] = ("ar", "diffusion", "fake")
+EngineBlock: TypeAlias = ArEngine | DiffusionEngine | GenerationEngine | FakeEngine
+EngineKind: TypeAlias = Literal["ar", "diffusion", "generation", "fake"]
+ENGINE_FIELDS: tuple[EngineKind, ...] = ("ar", "diffusion", "generation", "fake")
 """The stage's fields of which exactly one is set."""

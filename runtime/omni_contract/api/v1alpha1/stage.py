@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
 from omni_contract.api.v1alpha1.base import ApiModel, ListSet, PoolName, Quantity, Seconds, StageName
-from omni_contract.api.v1alpha1.engines import ArEngine, DiffusionEngine, EngineBlock, FakeEngine
+from omni_contract.api.v1alpha1.engines import ArEngine, DiffusionEngine, EngineBlock, FakeEngine, GenerationEngine
 from omni_contract.api.v1alpha1.monitoring import LogLevel, ProfilesSpec
 
 DeviceNumber = Annotated[int, Field(ge=0, le=63)]
@@ -89,6 +89,9 @@ class StageSpec(ApiModel):
     diffusion: DiffusionEngine | None = Field(
         None, description="Run a part of a diffusion model. One engine block at most; the family's preset may give it."
     )
+    generation: GenerationEngine | None = Field(
+        None, description="Run a codec, which makes sound of what a model for speech says."
+    )
     fake: FakeEngine | None = Field(
         None, description="Run no model at all, for tests; only where the administrator has set allowFakeEngine."
     )
@@ -138,4 +141,4 @@ class StageSpec(ApiModel):
     @property
     def engine(self) -> EngineBlock | None:
         """The engine block that is set; None if the family's preset gives it."""
-        return self.ar or self.diffusion or self.fake
+        return self.ar or self.diffusion or self.generation or self.fake

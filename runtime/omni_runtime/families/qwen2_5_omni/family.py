@@ -1,12 +1,26 @@
 """Qwen2.5-Omni: text, pictures, sound and video to text and speech, by a thinker, a talker and a token2wav."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omni_runtime.families.protocol import Report
+
+if TYPE_CHECKING:
+    from omni_runtime.generation.decoder import Decoder
+    from omni_runtime.stepping.loading import LoadPlan
+    from omni_runtime.stepping.resident import Loading
+
+
+class Token2WavPart:
+    def load(self, plan: "LoadPlan") -> "Loading[Decoder]":
+        from omni_runtime.families.qwen2_5_omni.token2wav import load
+
+        return load(plan)
 
 
 class Qwen25Omni:
     diffusion = None
+    generation = Token2WavPart()
 
     def build_tiny(self, folder: Path, seed: int, report: Report) -> None:
         from omni_runtime.families.qwen2_5_omni.tiny import build

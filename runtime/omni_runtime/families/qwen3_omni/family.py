@@ -1,12 +1,26 @@
 """Qwen3-Omni: text, pictures, sound and video to text and speech, by a thinker and a talker of experts and a codec."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omni_runtime.families.protocol import Report
+
+if TYPE_CHECKING:
+    from omni_runtime.generation.decoder import Decoder
+    from omni_runtime.stepping.loading import LoadPlan
+    from omni_runtime.stepping.resident import Loading
+
+
+class Code2WavPart:
+    def load(self, plan: "LoadPlan") -> "Loading[Decoder]":
+        from omni_runtime.families.qwen3_omni.code2wav import load
+
+        return load(plan)
 
 
 class Qwen3Omni:
     diffusion = None
+    generation = Code2WavPart()
 
     def build_tiny(self, folder: Path, seed: int, report: Report) -> None:
         from omni_runtime.families.qwen3_omni.tiny import build

@@ -41,8 +41,10 @@ CODEBOOK = 64
 CODE_GROUPS = 4
 SUPPRESSED = 1024
 """Transformers never lets the talker say the last ids of its vocabulary, but for the one that ends its speech."""
-LOUDNESS = 0.001
+LOUDNESS = 0.05
 """Of the last layer, so that the sound fills its range and is not cut off."""
+RESIDUAL_GAIN = 0.2
+"""Of the decoder's twelve residual units in a row, which would else grow the signal, and rounding with it."""
 PATCH_SIZE = 16
 ROPE = {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [8, 4, 4], "mrope_interleaved": True}
 ATTENTION = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "num_hidden_layers": 2}
@@ -59,8 +61,7 @@ def build(folder: Path, seed: int, report: Report) -> None:
         report("making thinker, talker and code2wav")
         model = Qwen3OmniMoeForConditionalGeneration(_config(tokenizer)).eval()
         give_unit_gain(model)
-    _open_residual_blocks(model.code2wav)
-    model.code2wav.decoder[-1].conv.weight.data.mul_(LOUDNESS)
+    _balance(model.code2wav)
     check_parameters(model.named_children())
     report(f"writing {folder}")
     model.save_pretrained(folder)
@@ -68,12 +69,15 @@ def build(folder: Path, seed: int, report: Report) -> None:
     open_to_readers(folder)
 
 
-def _open_residual_blocks(code2wav: torch.nn.Module) -> None:
-    """They begin a training all but shut; shut, they would hide what a chunk sees of the ones before it."""
+def _balance(code2wav: torch.nn.Module) -> None:
+    """As after a training: blocks that begin one all but shut would hide what a chunk sees of the ones before it."""
     with torch.no_grad():
         for name, parameter in code2wav.named_parameters():
             if name.endswith((".gamma", "_layer_scale.scale")):
                 parameter.fill_(1.0)
+            elif name.endswith(".conv2.conv.weight"):
+                parameter.mul_(RESIDUAL_GAIN)
+        code2wav.decoder[-1].conv.weight.mul_(LOUDNESS)
 
 
 def _config(tokenizer: Qwen2Tokenizer) -> Qwen3OmniMoeConfig:

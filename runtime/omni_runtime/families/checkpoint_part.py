@@ -1,0 +1,55 @@
+"""Loads one stage's module from a checkpoint that holds all of them, each under a prefix of its own."""
+
+import json
+from typing import TypeVar, cast
+
+import torch
+from transformers import PreTrainedConfig, PreTrainedModel
+
+from omni_runtime.library_logs import without_loading_report
+from omni_runtime.stepping.loading import LoadPlan, ModelLoadError
+
+C = TypeVar("C", bound=PreTrainedConfig)
+M = TypeVar("M", bound=PreTrainedModel)
+
+
+def read_config(kind: type[C], plan: LoadPlan) -> C:
+    """The checkpoint's configuration; ModelLoadError if it is another model's, whose parts may have the same names."""
+    path = plan.folder / "config.json"
+    if not path.is_file():
+        raise ModelLoadError(f"{plan.folder} has no config.json; it must be the folder of a transformers checkpoint")
+    found = json.loads(path.read_text()).get("model_type")
+    if found != kind.model_type:
+        text = f'{path} is of a "{found}", but the model\'s family reads a "{kind.model_type}"'
+        raise ModelLoadError(f"{text}; correct the model's source or its family")
+    return cast(C, kind.from_pretrained(plan.folder, local_files_only=True))
+
+
+def load_module(kind: type[M], config: PreTrainedConfig, prefix: str, plan: LoadPlan) -> M:
+    """On the plan's device, in its format; ModelLoadError if the checkpoint lacks some of its weights."""
+    if plan.is_dummy:
+        return _random_module(kind, config, plan)
+    with without_loading_report():
+        module, report = kind.from_pretrained(
+            plan.folder,
+            config=config,
+            key_mapping={f"^{prefix}\\.": ""},
+            dtype=plan.dtype or "auto",
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    if missing := sorted(report["missing_keys"]):
+        raise ModelLoadError(
+            f'{plan.folder} lacks {len(missing)} weights of "{prefix}", among them {missing[0]}; it is not a whole '
+            f"checkpoint of this family"
+        )
+    module.to(plan.device).eval()
+    return cast(M, module)
+
+
+def _random_module(kind: type[M], config: PreTrainedConfig, plan: LoadPlan) -> M:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module: M = kind(config)
+    module.to(plan.device, plan.dtype or torch.float32).eval()
+    return module

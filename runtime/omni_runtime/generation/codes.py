@@ -1,0 +1,29 @@
+"""The items that a generation stage takes in, checked: frames of codes that the codec has."""
+
+import torch
+
+from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_contract.wire.payload import Array, Payload
+from omni_runtime.stepping.tensors import to_tensor
+from omni_runtime.stepping.weights import HOST
+
+CODES = "codes"
+INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
+
+
+def codes_of(item: Payload, groups: int, codebook_size: int) -> torch.Tensor:
+    """Of shape (groups, frames) in host memory; OmniError if the stage before made something else."""
+    array = item.get(CODES)
+    if not isinstance(array, Array) or array.dtype not in INTEGERS:
+        kind = array.dtype if isinstance(array, Array) else type(array).__name__
+        raise _unfit(f'"{CODES}" of type {kind}, and the codec reads an array of integers')
+    if len(array.shape) != 2 or array.shape[0] != groups:
+        raise _unfit(f"codes of shape {list(array.shape)}, and the codec reads ({groups}, frames)")
+    codes = to_tensor(array, HOST).long()
+    if codes.numel() and not 0 <= codes.min() <= codes.max() < codebook_size:
+        raise _unfit(f"codes from {codes.min()} to {codes.max()}, and the codec has 0 to {codebook_size - 1}")
+    return codes
+
+
+def _unfit(text: str) -> OmniError:
+    return OmniError(ErrorCode.STAGE_FAILED, f"the stage before made {text}")

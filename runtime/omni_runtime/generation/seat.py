@@ -1,0 +1,130 @@
+"""One request's place in the generation engine: what waits to be decoded, and what waits to be taken."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+
+import torch
+
+from omni_runtime.generation.decoder import Stream, Turn
+
+
+class Seat:
+    """Everything happens on the event loop. `on_work` is called when the next step may take the seat.
+
+    It has one piece of sound at most that nobody has taken, so that a slow client slows its own request down.
+    """
+
+    def __init__(self, stream: Stream, frames_per_step: int | None, on_work: Callable[[], None]) -> None:
+        self.ready_since: float | None = None
+        """When the work came that no step has begun yet; None if there is none such."""
+        self.busy_s = 0.0
+        self.steps = 0
+        self._stream = stream
+        self._frames_per_step = frames_per_step
+        self._on_work = on_work
+        self._waiting: deque[torch.Tensor] = deque()
+        self._is_ended = False
+        self._is_in_step = False
+        self._made: torch.Tensor | None = None
+        self._error: BaseException | None = None
+        self._changed = asyncio.Event()
+
+    @property
+    def batch_key(self) -> str:
+        return self._stream.batch_key
+
+    @property
+    def is_ready(self) -> bool:
+        return self._has_work and not self._is_in_step and self._made is None and self._error is None
+
+    async def feed(self, codes: torch.Tensor) -> None:
+        """Returns once there is room for more: when what waits is not enough for a step, or has been taken."""
+        self._waiting.append(codes)
+        self._arrive()
+        await self._until(lambda: not self._stream.has_work(self._frames, False))
+
+    def end(self) -> None:
+        """There are no more frames."""
+        self._is_ended = True
+        self._arrive()
+
+    def fail(self, error: BaseException) -> None:
+        """The request ends with the error; the first one counts."""
+        self._error = self._error or error
+        self._notify()
+
+    async def sound(self) -> AsyncGenerator[torch.Tensor, None]:
+        """Each piece as it is made; raises the error that ended the request."""
+        while True:
+            await self._until(lambda: self._made is not None or self._error is not None or self._is_done)
+            if self._error is not None:
+                raise self._error
+            if self._made is None:
+                return
+            piece, self._made = self._made, None
+            self._look()
+            yield piece
+
+    def take(self) -> Turn:
+        """Its part of the step that begins; `release` follows."""
+        self._is_in_step = True
+        self.ready_since = None
+        turn = Turn(self._stream, self._taken())
+        self._notify()
+        return turn
+
+    def give(self, samples: torch.Tensor | None, busy_s: float) -> None:
+        """What the step made."""
+        self._made = samples
+        self.busy_s += busy_s
+        self.steps += 1
+
+    def release(self) -> None:
+        """The step is over for it, however it ended."""
+        self._is_in_step = False
+        self._notify()
+
+    async def left(self) -> None:
+        """Returns once no step works for it any more."""
+        await self._until(lambda: not self._is_in_step)
+
+    @property
+    def _frames(self) -> int:
+        return sum(codes.shape[1] for codes in self._waiting)
+
+    @property
+    def _has_work(self) -> bool:
+        return self._stream.has_work(self._frames, self._is_ended)
+
+    @property
+    def _is_done(self) -> bool:
+        return self._is_ended and not self._is_in_step and not self._has_work
+
+    def _arrive(self) -> None:
+        if self._has_work and self.ready_since is None:
+            self.ready_since = asyncio.get_running_loop().time()
+        self._look()
+
+    def _look(self) -> None:
+        if self._has_work:
+            self._on_work()
+        self._notify()
+
+    def _taken(self) -> torch.Tensor | None:
+        if not self._waiting:
+            return None
+        waiting = torch.cat(tuple(self._waiting), dim=1)
+        self._waiting.clear()
+        limit = self._frames_per_step or waiting.shape[1]
+        if waiting.shape[1] > limit:
+            self._waiting.append(waiting[:, limit:])
+        return waiting[:, :limit]
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            await self._changed.wait()

@@ -1,0 +1,39 @@
+"""The judge of codecs: unmodified transformers in a process of its own that imports nothing of ours.
+
+usage: python sound_reference.py FAMILY MODEL_DIR OUT.npz < requests.json
+Each request holds `codes`, rows of a group each, and `seed`.
+"""
+
+import json
+import sys
+from typing import Any
+
+import numpy
+import torch
+from transformers import Qwen2_5OmniForConditionalGeneration, Qwen3OmniMoeForConditionalGeneration
+
+
+def main(family: str, model_dir: str, out: str) -> None:
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    sound = {"qwen2.5-omni": token2wav, "qwen3-omni": code2wav}[family](model_dir)
+    made = {}
+    for position, request in enumerate(json.load(sys.stdin)):
+        torch.manual_seed(request["seed"])
+        made[str(position)] = sound(torch.tensor(request["codes"])[None]).flatten().numpy()
+    numpy.savez(out, **made)
+
+
+def token2wav(model_dir: str) -> Any:
+    model = Qwen2_5OmniForConditionalGeneration.from_pretrained(model_dir).eval()
+    speaker = model.speaker_map["Chelsie"]
+    return lambda codes: model.token2wav(codes[:, 0], conditioning=speaker["cond"], reference_mel=speaker["ref_mel"])
+
+
+def code2wav(model_dir: str) -> Any:
+    """Whole: its own decode in chunks drops samples at each border."""
+    return Qwen3OmniMoeForConditionalGeneration.from_pretrained(model_dir).eval().code2wav
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
