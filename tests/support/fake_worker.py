@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
@@ -13,8 +14,10 @@ from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Array, Payload
 from omni_contract.wire.stage_pb2_grpc import StageWorkerServicer, add_StageWorkerServicer_to_server
 from omni_runtime.connectors.channels import SERVER_OPTIONS
+from omni_runtime.transport.pipe import Pipe
 from omni_runtime.transport.plain import PLAIN
 from omni_runtime.transport.protocol import Transport
+from omni_runtime.worker.pipes import PipeServer
 
 
 @dataclass(eq=False)
@@ -71,10 +74,13 @@ class FakeWorker(StageWorkerServicer):
         self.replica = self.replica or f"{self.stage}-0"
         self.gate.set()
         self._server: grpc.aio.Server | None = None
+        self._pipes = PipeServer()
+        self._serving = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         self._server = grpc.aio.server(interceptors=self.transport.interceptors, options=SERVER_OPTIONS)
         add_StageWorkerServicer_to_server(self, self._server)
+        await self._serving.enter_async_context(self._pipes.serving(self.transport, f"{self.address}.pipe"))
         self.transport.bind(self._server, self.address)
         await self._server.start()
         return self
@@ -86,6 +92,7 @@ class FakeWorker(StageWorkerServicer):
         """Breaks every stream at once, as a killed process does."""
         if self._server is not None:
             await self._server.stop(grace=None)
+            await self._serving.aclose()
             self._server = None
 
     @property
@@ -116,16 +123,21 @@ class FakeWorker(StageWorkerServicer):
             state=wire.WORKER_STATE_READY,
         )
 
-    async def Attach(
-        self, batches: AsyncIterator[wire.FrontendBatch], context: grpc.aio.ServicerContext
-    ) -> AsyncIterator[wire.WorkerBatch]:
+    async def AttachPipe(
+        self, request: wire.AttachPipeRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[wire.PipeOffer]:
+        with self._pipes.offer() as offer:
+            yield offer.reply
+            pipe = await offer.taken()
         replies: asyncio.Queue[wire.WorkerMessage | None] = asyncio.Queue()
-        reading = asyncio.create_task(self._read(batches, replies))
+        reading = asyncio.create_task(self._read(pipe, replies))
         try:
             while (message := await replies.get()) is not None:
-                yield wire.WorkerBatch(messages=[message])
+                await pipe.write(wire.WorkerBatch(messages=[message]).SerializeToString())
+            await pipe.close(patience_s=5)
         finally:
             reading.cancel()
+            pipe.break_off("the call has ended")
 
     async def Fetch(
         self, request: wire.FetchRequest, context: grpc.aio.ServicerContext
@@ -139,12 +151,10 @@ class FakeWorker(StageWorkerServicer):
             self.held.pop(handle.key, None)
         return wire.ReleaseReply()
 
-    async def _read(
-        self, batches: AsyncIterator[wire.FrontendBatch], replies: asyncio.Queue[wire.WorkerMessage | None]
-    ) -> None:
+    async def _read(self, pipe: Pipe, replies: asyncio.Queue[wire.WorkerMessage | None]) -> None:
         async with asyncio.TaskGroup() as answers:
-            async for batch in batches:
-                for message in batch.messages:
+            async for data in pipe:
+                for message in wire.FrontendBatch.FromString(data).messages:
                     self._take(message, replies, answers)
                 async with self.arrived:
                     self.arrived.notify_all()

@@ -140,7 +140,7 @@ class World:
             worker.boot, worker.is_gone = "", True
 
     def break_stream(self, worker: Worker) -> None:
-        """The Attach stream breaks: the worker frees all that the frontend had there, and lives on."""
+        """The pipe breaks: the worker frees all that the frontend had there, and lives on."""
         if worker.is_up and not worker.is_gone:
             for work in worker.work:
                 worker.stop_reading(work)

@@ -21,6 +21,7 @@ from omni_runtime.orchestrator.discovery.local import LocalDiscovery
 from omni_runtime.orchestrator.orchestrator import Orchestrator
 from omni_runtime.orchestrator.settings import OrchestratorSettings
 from omni_runtime.tracing.spans import Tracing
+from omni_runtime.transport.plain import PLAIN
 from omni_runtime.worker.service import StageWorkerService
 from omni_runtime.worker.stage import Stage
 from omni_runtime.worker.states import State
@@ -101,12 +102,14 @@ async def _serving(
     await connectors.open()
     stage = Stage(file, engine or create_engine(file), connectors, tracing)
     server = grpc.aio.server(options=SERVER_OPTIONS)
-    add_StageWorkerServicer_to_server(StageWorkerService(stage, store, f"boot-{name}", f"{name}-0", ""), server)
+    service = StageWorkerService(stage, store, f"boot-{name}", f"{name}-0", "")
+    add_StageWorkerServicer_to_server(service, server)
     server.add_insecure_port(address)
     await server.start()
     stage.become(State.READY)
     try:
-        yield stage
+        async with service.pipes.serving(PLAIN, f"{address}.pipe"):
+            yield stage
     finally:
         await server.stop(grace=None)
         await connectors.close()

@@ -67,6 +67,20 @@ class EdgeContract(_message.Message):
     contract_hash: str
     def __init__(self, edge: _Optional[str] = ..., contract_hash: _Optional[str] = ...) -> None: ...
 
+class AttachPipeRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PipeOffer(_message.Message):
+    __slots__ = ("port", "path", "token")
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    port: int
+    path: str
+    token: bytes
+    def __init__(self, port: _Optional[int] = ..., path: _Optional[str] = ..., token: _Optional[bytes] = ...) -> None: ...
+
 class FrontendBatch(_message.Message):
     __slots__ = ("frontend_id", "messages")
     FRONTEND_ID_FIELD_NUMBER: _ClassVar[int]

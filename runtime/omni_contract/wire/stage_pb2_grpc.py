@@ -40,10 +40,10 @@ class StageWorkerStub:
                 request_serializer=omni__contract_dot_wire_dot_stage__pb2.DescribeRequest.SerializeToString,
                 response_deserializer=omni__contract_dot_wire_dot_stage__pb2.WorkerInfo.FromString,
                 _registered_method=True)
-        self.Attach = channel.stream_stream(
-                '/omni.v1alpha1.StageWorker/Attach',
-                request_serializer=omni__contract_dot_wire_dot_stage__pb2.FrontendBatch.SerializeToString,
-                response_deserializer=omni__contract_dot_wire_dot_stage__pb2.WorkerBatch.FromString,
+        self.AttachPipe = channel.unary_stream(
+                '/omni.v1alpha1.StageWorker/AttachPipe',
+                request_serializer=omni__contract_dot_wire_dot_stage__pb2.AttachPipeRequest.SerializeToString,
+                response_deserializer=omni__contract_dot_wire_dot_stage__pb2.PipeOffer.FromString,
                 _registered_method=True)
         self.Fetch = channel.unary_stream(
                 '/omni.v1alpha1.StageWorker/Fetch',
@@ -68,9 +68,10 @@ class StageWorkerServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Attach(self, request_iterator, context):
-        """One call per frontend-worker pair; all sessions are multiplexed on it. When it breaks, the worker ends that
-        frontend's sessions and frees what they hold.
+    def AttachPipe(self, request, context):
+        """One call per frontend-worker pair, for as long as they work together. Its only reply says where the worker takes
+        their pipe, on which all sessions are multiplexed: FrontendBatch up, WorkerBatch down. When the call or the pipe
+        breaks, the worker ends that frontend's sessions and frees what they hold.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -98,10 +99,10 @@ def add_StageWorkerServicer_to_server(servicer, server):
                     request_deserializer=omni__contract_dot_wire_dot_stage__pb2.DescribeRequest.FromString,
                     response_serializer=omni__contract_dot_wire_dot_stage__pb2.WorkerInfo.SerializeToString,
             ),
-            'Attach': grpc.stream_stream_rpc_method_handler(
-                    servicer.Attach,
-                    request_deserializer=omni__contract_dot_wire_dot_stage__pb2.FrontendBatch.FromString,
-                    response_serializer=omni__contract_dot_wire_dot_stage__pb2.WorkerBatch.SerializeToString,
+            'AttachPipe': grpc.unary_stream_rpc_method_handler(
+                    servicer.AttachPipe,
+                    request_deserializer=omni__contract_dot_wire_dot_stage__pb2.AttachPipeRequest.FromString,
+                    response_serializer=omni__contract_dot_wire_dot_stage__pb2.PipeOffer.SerializeToString,
             ),
             'Fetch': grpc.unary_stream_rpc_method_handler(
                     servicer.Fetch,
@@ -153,7 +154,7 @@ class StageWorker:
             _registered_method=True)
 
     @staticmethod
-    def Attach(request_iterator,
+    def AttachPipe(request,
             target,
             options=(),
             channel_credentials=None,
@@ -163,12 +164,12 @@ class StageWorker:
             wait_for_ready=None,
             timeout=None,
             metadata=None):
-        return grpc.experimental.stream_stream(
-            request_iterator,
+        return grpc.experimental.unary_stream(
+            request,
             target,
-            '/omni.v1alpha1.StageWorker/Attach',
-            omni__contract_dot_wire_dot_stage__pb2.FrontendBatch.SerializeToString,
-            omni__contract_dot_wire_dot_stage__pb2.WorkerBatch.FromString,
+            '/omni.v1alpha1.StageWorker/AttachPipe',
+            omni__contract_dot_wire_dot_stage__pb2.AttachPipeRequest.SerializeToString,
+            omni__contract_dot_wire_dot_stage__pb2.PipeOffer.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,6 +1,5 @@
 """Types of the generated module, which has none; kept by hand, one entry per rpc of stage.proto."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
@@ -9,7 +8,7 @@ from omni_contract.wire import stage_pb2
 
 class StageWorkerStub:
     Describe: grpc.aio.UnaryUnaryMultiCallable[stage_pb2.DescribeRequest, stage_pb2.WorkerInfo]
-    Attach: grpc.aio.StreamStreamMultiCallable[stage_pb2.FrontendBatch, stage_pb2.WorkerBatch]
+    AttachPipe: grpc.aio.UnaryStreamMultiCallable[stage_pb2.AttachPipeRequest, stage_pb2.PipeOffer]
     Fetch: grpc.aio.UnaryStreamMultiCallable[stage_pb2.FetchRequest, stage_pb2.PayloadSlice]
     Release: grpc.aio.UnaryUnaryMultiCallable[stage_pb2.ReleaseRequest, stage_pb2.ReleaseReply]
     def __init__(self, channel: grpc.aio.Channel) -> None: ...
@@ -18,7 +17,7 @@ class StageWorkerServicer:
     """A subclass overrides what it serves; the rest answers UNIMPLEMENTED."""
 
     def Describe(self, request: stage_pb2.DescribeRequest, context: grpc.aio.ServicerContext) -> Any: ...
-    def Attach(self, batches: AsyncIterator[stage_pb2.FrontendBatch], context: grpc.aio.ServicerContext) -> Any: ...
+    def AttachPipe(self, request: stage_pb2.AttachPipeRequest, context: grpc.aio.ServicerContext) -> Any: ...
     def Fetch(self, request: stage_pb2.FetchRequest, context: grpc.aio.ServicerContext) -> Any: ...
     def Release(self, request: stage_pb2.ReleaseRequest, context: grpc.aio.ServicerContext) -> Any: ...
 

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 
 import grpc
 
+from omni_runtime.transport.pipe import MESSAGE_LIMIT_BYTES
 from omni_runtime.transport.plain import PLAIN
 from omni_runtime.transport.protocol import Transport
 
-MESSAGE_LIMIT_BYTES = 16 * 2**20
 KEEPALIVE_MS = 4_000
 PING_TIMEOUT_MS = 3_000
 """A frontend or worker that hangs loses what it has here after seven seconds; nobody waits for it meanwhile."""

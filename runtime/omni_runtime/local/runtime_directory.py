@@ -17,7 +17,7 @@ from omni_runtime.local.errors import InputError
 LOCK = "lock"
 SOCKET_PATH_BYTES = 107
 """The kernel's limit on the path of a unix socket."""
-LONGEST_SOCKET_NAME = len("/12345678/123456789012345-999.sock")
+LONGEST_SOCKET_NAME = len("/12345678/123456789012345-999.sock.pipe")
 
 
 def runtime_root(xdg_runtime_dir: str | None, uid: int) -> Path:

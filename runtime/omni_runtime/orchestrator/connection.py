@@ -1,6 +1,7 @@
 """The stream to one worker: describe, attach, read until it breaks, and again, while the worker is a member."""
 
 import asyncio
+from typing import TypeAlias
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -8,12 +9,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.names import HEALTH_READY
 from omni_contract.wire.stage_pb2_grpc import StageWorkerStub
-from omni_runtime.connectors.channels import MESSAGE_LIMIT_BYTES
 from omni_runtime.orchestrator.link import Link
+from omni_runtime.orchestrator.outbox import Outbox
 from omni_runtime.orchestrator.settings import OrchestratorSettings
+from omni_runtime.transport.pipe import MESSAGE_LIMIT_BYTES, Pipe, PipeBrokenError
 
 PING_TIMEOUT_MS = 1400
 """With the silence before the ping, a worker that hangs and a node that is gone are left out within two seconds."""
+AttachCall: TypeAlias = "grpc.aio.UnaryStreamCall[wire.AttachPipeRequest, wire.PipeOffer]"
 
 
 class WrongWorkerError(Exception):
@@ -38,11 +41,11 @@ async def _attach_once(link: Link, settings: OrchestratorSettings) -> bool:
             asyncio.timeout(None) as patience,
         ):
             link.end_stream = lambda: patience.reschedule(asyncio.get_running_loop().time())
-            await _attach(link, channel, settings.connect_timeout_s)
+            await _attach(link, channel, settings)
     except grpc.aio.AioRpcError as exc:
         reason = exc.details() or exc.code().name
         link.check_refusal(settings.transport.explain(exc, link.stage))
-    except (WrongWorkerError, TimeoutError) as exc:
+    except (WrongWorkerError, PipeBrokenError, OSError) as exc:
         reason = str(exc) or "no longer needed"
     except asyncio.CancelledError:
         reason, is_loss = "this frontend ends", False
@@ -52,14 +55,61 @@ async def _attach_once(link: Link, settings: OrchestratorSettings) -> bool:
     return was_attached
 
 
-async def _attach(link: Link, channel: grpc.aio.Channel, timeout_s: float) -> None:
+async def _attach(link: Link, channel: grpc.aio.Channel, settings: OrchestratorSettings) -> None:
     stub = StageWorkerStub(channel)
-    info = await _describe(stub, channel, timeout_s)
+    info = await _describe(stub, channel, settings.connect_timeout_s)
     if info.stage != link.stage:
         raise WrongWorkerError(f'{link.address} serves stage "{info.stage}", not "{link.stage}"')
+    call = stub.AttachPipe(wire.AttachPipeRequest())
+    pipe = await _opened(link, call, settings)
     link.attached(info)
-    async for batch in stub.Attach(link.outbox.batches()):
-        link.received(batch)
+    tasks = [asyncio.create_task(_watch(call, pipe)), asyncio.create_task(_send(link.outbox, pipe))]
+    try:
+        async for message in pipe:
+            link.received(wire.WorkerBatch.FromString(message))
+    finally:
+        pipe.break_off("no longer needed")
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def _opened(link: Link, call: AttachCall, settings: OrchestratorSettings) -> Pipe:
+    """The pipe that the worker offers, at the host at which it was called."""
+    async with asyncio.timeout(settings.connect_timeout_s):
+        offer = await call.read()
+    if not isinstance(offer, wire.PipeOffer):
+        raise PipeBrokenError("the worker offered no pipe")
+    address = _address(link.address, offer)
+    try:
+        async with asyncio.timeout(settings.connect_timeout_s):
+            pipe = await settings.transport.open_pipe(address, link.stage)
+    except OSError as exc:
+        link.check_refusal(f"its pipe at {address} cannot be opened: {str(exc) or 'no answer'}")
+        raise
+    await pipe.write(offer.token)
+    return pipe
+
+
+def _address(called: str, offer: wire.PipeOffer) -> str:
+    if offer.path:
+        return f"unix:{offer.path}"
+    host, _, _ = called.rpartition(":")
+    return f"{host}:{offer.port}"
+
+
+async def _watch(call: AttachCall, pipe: Pipe) -> None:
+    """gRPC notices a worker that hangs and a network that is gone. A call that ends well leaves the pipe its end."""
+    try:
+        while await call.read() is not grpc.aio.EOF:
+            pass
+    except grpc.aio.AioRpcError as exc:
+        pipe.break_off(exc.details() or exc.code().name)
+
+
+async def _send(outbox: Outbox, pipe: Pipe) -> None:
+    async for batch in outbox.batches():
+        await pipe.write(batch.SerializeToString())
 
 
 async def _describe(stub: StageWorkerStub, channel: grpc.aio.Channel, timeout_s: float) -> wire.WorkerInfo:

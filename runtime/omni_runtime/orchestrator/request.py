@@ -9,8 +9,8 @@ from omni_contract.wire.codec import encode
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Payload, Value
 from omni_contract.wire.stage_pb2 import Handle
-from omni_runtime.connectors.channels import MESSAGE_LIMIT_BYTES
 from omni_runtime.orchestrator.work import Kind, kind_of
+from omni_runtime.transport.pipe import MESSAGE_LIMIT_BYTES
 
 PAYLOAD_LIMIT_BYTES = MESSAGE_LIMIT_BYTES - 2 * 2**20
 """What is left is for the request's parameters and for the other messages of its batch."""

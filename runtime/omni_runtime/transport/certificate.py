@@ -25,18 +25,25 @@ class Certificate:
     """The DNS names that it is made out to."""
     expires_s: float
     """Unix seconds."""
+    dialing: ssl.SSLContext
+    """For connections to others, whose names are checked."""
+    serving: ssl.SSLContext
 
 
 def read_certificate(folder: Path) -> Certificate:
     """Raises TransportError with the file at fault."""
     chain, key, authority = (_bytes(folder / name) for name in (TLS_CERTIFICATE, TLS_KEY, TLS_AUTHORITY))
-    peer = _shake_hands(_context(folder, ssl.PROTOCOL_TLS_CLIENT), _context(folder, ssl.PROTOCOL_TLS_SERVER), folder)
+    dialing, serving = _context(folder, ssl.PROTOCOL_TLS_CLIENT), _context(folder, ssl.PROTOCOL_TLS_SERVER)
+    peer = _shake_hands(dialing, serving, folder)
+    dialing.check_hostname = True
     return Certificate(
         chain=chain,
         key=key,
         authority=authority,
         names=tuple(value for kind, value in peer.get("subjectAltName", ()) if kind == "DNS"),
         expires_s=ssl.cert_time_to_seconds(peer["notAfter"]),
+        dialing=dialing,
+        serving=serving,
     )
 
 

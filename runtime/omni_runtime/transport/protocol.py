@@ -1,9 +1,12 @@
-"""What a transport does: opens channels to workers, and listens for those who may call."""
+"""What a transport does: opens channels and pipes to workers, and listens for those who may use them."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 import grpc
+
+from omni_runtime.transport.pipe import Greeted, Pipe
 
 ChannelOptions: TypeAlias = Sequence[tuple[str, int]]
 
@@ -43,4 +46,15 @@ class Transport(Protocol):
 
     def explain(self, error: grpc.aio.AioRpcError, stage: str) -> str | None:
         """Why a call to a worker of the stage failed, if that is about who the two are; None for anything else."""
+        ...
+
+    async def open_pipe(self, address: str, stage: str) -> Pipe:
+        """A pipe to a worker of the stage, as `channel`; raises OSError."""
+        ...
+
+    async def serve_pipes(self, address: str, greeted: Greeted) -> asyncio.Server:
+        """Hands over each pipe that comes with its first message, from holders of our authority's certificates only.
+
+        Raises OSError.
+        """
         ...

@@ -1,6 +1,8 @@
 """Mutual TLS from a folder that is read again when its files change: a rotated certificate restarts nothing."""
 
+import asyncio
 import logging
+import ssl
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -15,6 +17,7 @@ import grpc
 from omni_contract.wire.names import TLS_AUTHORITY, TLS_CERTIFICATE, TLS_KEY, certificate_name
 from omni_runtime.transport.callers import KnownCallers
 from omni_runtime.transport.certificate import Certificate, is_made_out_to, read_certificate
+from omni_runtime.transport.pipe import Greeted, Pipe, open_pipe, serve_pipes
 from omni_runtime.transport.protocol import ChannelOptions, TransportError
 
 logger = logging.getLogger(__name__)
@@ -88,6 +91,20 @@ class TlsTransport:
         if "Socket closed" in words or "Connection reset" in words:
             return "it closed the connection; if it does so each time, it refuses our certificate, and its log says why"
         return None
+
+    async def open_pipe(self, address: str, stage: str) -> Pipe:
+        self._refresh()
+        return await open_pipe(address, self._certificate.dialing, self._name_of(stage))
+
+    async def serve_pipes(self, address: str, greeted: Greeted) -> asyncio.Server:
+        first = self._certificate.serving
+        # OpenSSL asks in the middle of each handshake, so that each is done with the newest certificate.
+        first.sni_callback = self._use_newest
+        return await serve_pipes(address, greeted, first)
+
+    def _use_newest(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+        self._refresh()
+        connection.context = self._certificate.serving
 
     def _newer_for_servers(self) -> grpc.ServerCertificateConfiguration | None:
         """gRPC asks before each handshake; None keeps what it has."""

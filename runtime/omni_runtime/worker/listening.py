@@ -13,6 +13,7 @@ from omni_runtime.transport.plain import PLAIN
 from omni_runtime.transport.protocol import Transport
 from omni_runtime.worker.errors import ListenError
 from omni_runtime.worker.health import WorkerHealth
+from omni_runtime.worker.pipes import PipeServer
 from omni_runtime.worker.settings import WorkerSettings
 from omni_runtime.worker.stage import Stage
 
@@ -20,13 +21,18 @@ logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 
+PIPE_PORT_DISTANCE = 2
 FLUSH_S = 2.0
 """How long frontends may take to read the last messages."""
 
 
 @asynccontextmanager
 async def listening(
-    settings: WorkerSettings, transport: Transport, stage: Stage, add_services: Callable[[grpc.aio.Server], None]
+    settings: WorkerSettings,
+    transport: Transport,
+    stage: Stage,
+    pipes: PipeServer,
+    add_services: Callable[[grpc.aio.Server], None],
 ) -> AsyncIterator[None]:
     """Answers callers until the block ends."""
     health = WorkerHealth(stage, settings.liveness_timeout_s)
@@ -35,6 +41,8 @@ async def listening(
         add_services(server)
         add_HealthServicer_to_server(health, server)
         await servers.enter_async_context(_serving(server, transport, settings.listen))
+        # Only now is it certain that the address is ours, and with it the name of the socket beside it.
+        await servers.enter_async_context(_taking_pipes(pipes, transport, pipe_address(settings)))
         if settings.health_port is not None:
             probes = grpc.aio.server(options=SERVER_OPTIONS)
             add_HealthServicer_to_server(health, probes)
@@ -49,6 +57,25 @@ def beside(listen: str, port: int) -> str:
     """The address of another port of the host that is listened on; of this machine alone beside a Unix socket."""
     host = LOOPBACK if listen.startswith("unix:") else listen.rpartition(":")[0]
     return f"{host}:{port}"
+
+
+def pipe_address(settings: WorkerSettings) -> str:
+    """Beside the worker's own: a socket of another name, or another port of the same host."""
+    if settings.listen.startswith("unix:"):
+        return f"{settings.listen}.pipe"
+    if settings.pipe_port is not None:
+        return beside(settings.listen, settings.pipe_port)
+    return beside(settings.listen, int(settings.listen.rpartition(":")[2]) + PIPE_PORT_DISTANCE)
+
+
+@asynccontextmanager
+async def _taking_pipes(pipes: PipeServer, transport: Transport, address: str) -> AsyncIterator[None]:
+    async with AsyncExitStack() as serving:
+        try:
+            await serving.enter_async_context(pipes.serving(transport, address))
+        except OSError as error:
+            raise ListenError(f"cannot take pipes on {address}: {error.strerror}") from error
+        yield
 
 
 @asynccontextmanager

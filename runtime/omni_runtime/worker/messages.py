@@ -1,4 +1,4 @@
-"""Fills in the messages that a worker sends over Attach."""
+"""Fills in the messages that a worker sends over the pipe."""
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.stage_pb2 import Finished, Handle, WorkerMessage

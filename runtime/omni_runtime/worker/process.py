@@ -81,7 +81,8 @@ async def run_worker(settings: WorkerSettings, file: StageFile) -> None:
 
     await _open(connectors, stage)
     # Probes and Describe are answered from here on, before the engine has loaded.
-    async with listening(settings, transport, stage, add_services), serving(settings.admin, partial(answer, control)):
+    taking = listening(settings, transport, stage, service.pipes, add_services)
+    async with taking, serving(settings.admin, partial(answer, control)):
         try:
             await _live(stage, service)
         finally:

@@ -1,21 +1,30 @@
-"""The worker's `StageWorker` service: Describe, Attach, Fetch, Release."""
+"""The worker's `StageWorker` service: Describe, AttachPipe, Fetch, Release."""
 
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 
 import grpc
 
 from omni_contract.wire.stage_file import EdgeEnd
 from omni_contract.wire.stage_pb2 import (
+    AttachPipeRequest,
     DescribeRequest,
     EdgeContract,
     FrontendBatch,
+    PipeOffer,
+    WorkerBatch,
     WorkerInfo,
 )
 from omni_runtime.connectors.serving import PayloadServicer
 from omni_runtime.connectors.store import PayloadStore
+from omni_runtime.transport.pipe import Pipe, PipeBrokenError
 from omni_runtime.worker.control_service import WIRE_STATES
+from omni_runtime.worker.pipes import PipeServer
 from omni_runtime.worker.session import FrontendSession
 from omni_runtime.worker.stage import Stage
+
+FLUSH_S = 2.0
+"""How long a frontend may take to read the last messages."""
 
 
 class StageWorkerService(PayloadServicer):
@@ -23,6 +32,7 @@ class StageWorkerService(PayloadServicer):
 
     def __init__(self, stage: Stage, store: PayloadStore, boot_id: str, replica: str, locality: str) -> None:
         super().__init__(store, boot_id)
+        self.pipes = PipeServer()
         self._stage = stage
         self._replica = replica
         self._locality = locality
@@ -48,11 +58,31 @@ class StageWorkerService(PayloadServicer):
             locality=self._locality,
         )
 
-    async def Attach(self, batches: AsyncIterator[FrontendBatch], context: grpc.aio.ServicerContext) -> None:
+    async def AttachPipe(
+        self, request: AttachPipeRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[PipeOffer]:
+        if not self.pipes.is_open:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "no pipes are taken yet")
+        with self.pipes.offer() as offer:
+            yield offer.reply
+            try:
+                pipe = await offer.taken()
+            except TimeoutError:
+                await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "the pipe was offered and not taken")
+        try:
+            await self._serve(pipe)
+            await pipe.close(FLUSH_S)
+        finally:
+            pipe.break_off("the call has ended")
+
+    async def _serve(self, pipe: Pipe) -> None:
+        async def write(batch: WorkerBatch) -> None:
+            await pipe.write(batch.SerializeToString())
+
         session = FrontendSession(self._stage)
         self._sessions.add(session)
         try:
-            await session.serve(batches, context.write)
+            await session.serve(_batches(pipe), write)
         finally:
             self._sessions.remove(session)
 
@@ -60,6 +90,13 @@ class StageWorkerService(PayloadServicer):
         """Each stream ends once its last messages are sent."""
         for session in self._sessions:
             session.close()
+
+
+async def _batches(pipe: Pipe) -> AsyncIterator[FrontendBatch]:
+    """A frontend whose pipe breaks has left as well as one that closes it."""
+    with suppress(PipeBrokenError):
+        async for message in pipe:
+            yield FrontendBatch.FromString(message)
 
 
 def _contracts(ends: Iterable[EdgeEnd]) -> list[EdgeContract]:

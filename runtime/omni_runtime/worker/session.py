@@ -1,4 +1,4 @@
-"""One frontend's Attach stream: its requests, their payloads, its outbox. When it ends, everything of it is freed."""
+"""One frontend's pipe: its requests, their payloads, its outbox. When it ends, everything of it is freed."""
 
 import asyncio
 import logging

@@ -35,6 +35,8 @@ class WorkerSettings:
     namespace: str = "default"
     tls: Path | None = None
     """None: in the clear."""
+    pipe_port: int | None = None
+    """Of the host of `listen`; None is two above that of `listen`, 0 any that is free."""
     health_port: int | None = None
     metrics_port: int | None = None
     log_json: bool = False
@@ -60,6 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder with tls.crt, tls.key and ca.crt: speak mutual TLS with frontends and other workers",
     )
     parser.add_argument("--namespace", help="part of the certificate's name; default: the pod's, else \"default\"")
+    parser.add_argument(
+        "--pipe-port",
+        type=int,
+        help="take the pipes of frontends on this port, 0 for any that is free (default: two above that of --listen)",
+    )
     parser.add_argument("--health-port", type=int, help="answer health checks on this port, too, without TLS")
     parser.add_argument("--metrics-port", type=int, help="serve Prometheus metrics over HTTP on this port")
     add_admin_arguments(parser)
@@ -102,6 +109,7 @@ def settings_from(arguments: argparse.Namespace, environment: Mapping[str, str])
         locality=host,
         namespace=arguments.namespace or environment.get("OMNI_NAMESPACE") or "default",
         tls=arguments.tls,
+        pipe_port=arguments.pipe_port,
         health_port=arguments.health_port,
         metrics_port=arguments.metrics_port,
         log_json=arguments.log_json,

@@ -9,9 +9,10 @@ import pytest
 
 from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.stage_pb2_grpc import StageWorkerServicer, StageWorkerStub, add_StageWorkerServicer_to_server
-from omni_runtime.connectors.channels import CHANNEL_OPTIONS, MESSAGE_LIMIT_BYTES, SERVER_OPTIONS
+from omni_runtime.connectors.channels import CHANNEL_OPTIONS, SERVER_OPTIONS
 from omni_runtime.orchestrator.connection import channel_options
 from omni_runtime.orchestrator.settings import OrchestratorSettings
+from omni_runtime.transport.pipe import MESSAGE_LIMIT_BYTES
 
 UNLIMITED = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 TOO_MUCH = bytes(MESSAGE_LIMIT_BYTES)

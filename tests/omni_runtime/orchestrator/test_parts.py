@@ -1,5 +1,6 @@
 """A final output that comes in parts: read in order, acknowledged, and complete or an error."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -39,6 +40,7 @@ def answering(given: Sequence[tuple[Payload, bool]]) -> Answer:
         job.accept()
         for payload, more in given:
             job.send(outputs=[wire.Output(edge=FINAL, inline=encode(payload).to_bytes(), more=more)])
+        await worker.gate.wait()
         job.send(finished=wire.Finished())
 
     return answer
@@ -62,8 +64,11 @@ async def test_parts_are_read_in_order_and_the_last_ends_the_answer(tmp_path: Pa
 
 async def test_the_worker_is_told_what_was_read_a_few_parts_at_a_time(tmp_path: Path) -> None:
     async with asking(tmp_path, parts(2 * PARTS_TAKEN_AT_ONCE + 3)) as (session, worker):
-        await collect(session)
-        await worker.told(lambda: len(worker.taken) == 2)
+        worker.gate.clear()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(collect(session))
+            await worker.told(lambda: len(worker.taken) == 2)
+            worker.gate.set()
     assert worker.taken == [PARTS_TAKEN_AT_ONCE] * 2
 
 

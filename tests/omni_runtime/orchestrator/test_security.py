@@ -1,5 +1,6 @@
 """The orchestrator over mutual TLS, and what it does with a message that no stage would take."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -94,3 +95,16 @@ async def test_the_largest_request_fits_into_a_message_with_others_before_it(tmp
         for session in sessions:
             assert [event async for event in session]
             assert session.retries == 0
+
+
+async def test_the_log_says_once_that_a_worker_s_pipe_cannot_be_reached(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = located(chain("painter", queue_timeout_seconds=1), tmp_path)
+    async with fake_worker(table, "painter", tmp_path) as worker, orchestrator_of(table) as orchestrator:
+        pipe = Path(f"{worker.address.removeprefix('unix:')}.pipe")
+        await asyncio.to_thread(pipe.unlink)
+        with pytest.raises(OmniError, match="no replica of painter is ready"):
+            await orchestrator.run(request())
+    [told] = [record.getMessage() for record in caplog.records if "no stream to worker" in record.getMessage()]
+    assert told.startswith(f"no stream to worker: its pipe at unix:{pipe} cannot be opened: ")

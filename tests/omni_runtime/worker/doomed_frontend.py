@@ -5,8 +5,8 @@ import sys
 
 import grpc
 
-from omni_contract.wire.stage_pb2_grpc import StageWorkerStub
 from omni_runtime.connectors.channels import CHANNEL_OPTIONS
+from omni_runtime.transport.plain import PLAIN
 from tests.omni_runtime.worker.frontend import start
 from tests.omni_runtime.worker.worker_process import AttachedFrontend
 
@@ -15,7 +15,7 @@ REQUESTS = 8
 
 async def main(address: str, side: int) -> None:
     async with grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS) as channel:
-        frontend = AttachedFrontend(StageWorkerStub(channel))
+        frontend = await AttachedFrontend.to(channel, PLAIN, "denoiser")
         frontend.send(*(start(f"r-{i}", width=side, height=side) for i in range(REQUESTS)))
         await frontend.terminal("r-0")
         print("answered", flush=True)

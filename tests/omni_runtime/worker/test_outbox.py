@@ -3,7 +3,7 @@
 import asyncio
 
 from omni_contract.wire.stage_pb2 import Load
-from omni_runtime.connectors.channels import MESSAGE_LIMIT_BYTES
+from omni_runtime.transport.pipe import MESSAGE_LIMIT_BYTES
 from omni_runtime.worker.outbox import BACKLOG_MESSAGES, Outbox
 
 

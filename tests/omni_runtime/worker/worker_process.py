@@ -17,6 +17,7 @@ from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.stage_file import StageFile
 from omni_contract.wire.stage_pb2_grpc import ControlStub, StageWorkerStub
 from omni_runtime.connectors.channels import CHANNEL_OPTIONS
+from omni_runtime.transport.pipe import Pipe, PipeBrokenError
 from omni_runtime.transport.plain import PLAIN
 from omni_runtime.transport.protocol import Transport
 from tests.omni_runtime.worker.frontend import PATIENCE_S, Frontend
@@ -107,7 +108,7 @@ class WorkerProcess:
     @asynccontextmanager
     async def attached(self) -> AsyncIterator["AttachedFrontend"]:
         async with self._new_channel() as channel:
-            frontend = AttachedFrontend(StageWorkerStub(channel))
+            frontend = await AttachedFrontend.to(channel, self._transport, self._file.stage)
             try:
                 yield frontend
             finally:
@@ -117,10 +118,19 @@ class WorkerProcess:
 class AttachedFrontend(Frontend):
     """A frontend on a connection of its own."""
 
-    def __init__(self, stub: StageWorkerStub) -> None:
+    def __init__(self, call: "grpc.aio.UnaryStreamCall[wire.AttachPipeRequest, wire.PipeOffer]", pipe: Pipe) -> None:
         super().__init__()
-        self.call = stub.Attach(self.batches())
-        self._reading = asyncio.create_task(self._read())
+        self.call = call
+        self._pipe = pipe
+        self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._send())]
+
+    @classmethod
+    async def to(cls, channel: grpc.aio.Channel, transport: Transport, stage: str) -> Self:
+        call = StageWorkerStub(channel).AttachPipe(wire.AttachPipeRequest())
+        offer = await call.read()
+        pipe = await transport.open_pipe(f"unix:{offer.path}", stage)
+        await pipe.write(offer.token)
+        return cls(call, pipe)
 
     async def ended(self) -> grpc.StatusCode:
         """How the worker ended the stream."""
@@ -130,9 +140,17 @@ class AttachedFrontend(Frontend):
     async def detach(self) -> None:
         """As a killed frontend does: without a word."""
         self.call.cancel()
-        await asyncio.wait([self._reading])
+        self._pipe.break_off("detached")
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
 
     async def _read(self) -> None:
-        with suppress(grpc.aio.AioRpcError):
-            async for batch in self.call:
-                await self.write(batch)
+        with suppress(PipeBrokenError):
+            async for message in self._pipe:
+                await self.write(wire.WorkerBatch.FromString(message))
+
+    async def _send(self) -> None:
+        async for batch in self.batches():
+            await self._pipe.write(batch.SerializeToString())
+        await self._pipe.close(PATIENCE_S)
