@@ -10,7 +10,7 @@ from openai import OpenAI
 
 from omni_contract.api.v1alpha1 import FrontendLimits
 from tests.support.fake_chain import fake_chain
-from tests.support.fake_omni import fake_omni
+from tests.support.fake_omni import fake_omni, fake_speech
 from tests.support.model_processes import ModelProcesses, model_processes
 
 
@@ -67,4 +67,23 @@ def talking_url(talking: ModelProcesses) -> str:
 @pytest.fixture(scope="session")
 def talker(talking_url: str) -> Iterator[OpenAI]:
     with OpenAI(base_url=f"{talking_url}/v1", api_key="none", max_retries=0, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def reading(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcesses]:
+    """A talker and a vocoder that read texts out, for all tests that neither break nor fill them."""
+    with model_processes(fake_speech(), tmp_path_factory.mktemp("reading")) as processes:
+        asyncio.run(processes.start())
+        yield processes
+
+
+@pytest.fixture(scope="session")
+def reading_url(reading: ModelProcesses) -> str:
+    return reading.urls[0]
+
+
+@pytest.fixture(scope="session")
+def reader(reading_url: str) -> Iterator[OpenAI]:
+    with OpenAI(base_url=f"{reading_url}/v1", api_key="none", max_retries=0, timeout=60) as client:
         yield client

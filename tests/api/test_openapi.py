@@ -40,7 +40,7 @@ DOCUMENT = openapi_document()
 OPERATIONS = [found.ok() for found in schemathesis.openapi.from_dict(DOCUMENT).get_all_operations()]
 
 
-@pytest.mark.parametrize("model", ["url", "talking_url"])
+@pytest.mark.parametrize("model", ["url", "talking_url", "reading_url"])
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: str(operation.label))
 def test_answers_are_as_documented(operation: Any, model: str, request: pytest.FixtureRequest) -> None:
     url = request.getfixturevalue(model)

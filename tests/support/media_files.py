@@ -15,6 +15,7 @@ from PIL import Image
 
 from omni_contract.wire.payload import Array
 from omni_runtime.media.audio import AudioFile, AudioFormat, AudioWriting
+from omni_runtime.media.decode_sound import decode_sound
 from omni_runtime.media.values import Sound
 
 RATE = 16_000
@@ -64,6 +65,11 @@ def video_file(
 
 def data_url(data: bytes, kind: str = "application/octet-stream") -> str:
     return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def decoded(data: bytes) -> Sound:
+    """As PyAV reads it, to the last packet."""
+    return decode_sound(data, most_seconds=600, timeout_s=60)
 
 
 def samples_of(sound: Sound) -> Sequence[float]:

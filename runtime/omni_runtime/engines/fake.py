@@ -20,7 +20,7 @@ from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload, Value
 from omni_contract.wire.stage_file import StageFile
-from omni_runtime.engines.fake_answers import FakeText, fake_image, fake_sound, fake_text, whole_text
+from omni_runtime.engines.fake_answers import fake_image, fake_sound, fake_text, whole_text, words_of
 from omni_runtime.engines.items import gathered, items_as_they_come
 from omni_runtime.engines.protocol import (
     EngineDiedError,
@@ -133,10 +133,10 @@ class FakeEngine:
     async def _burst(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
         with self._at_work():
             inputs, steps = await gathered(request), self._steps(request)
-            whole, text, answers = self._echo(inputs), FakeText(), list[Payload]()
+            whole, answers = self._echo(inputs), list[Payload]()
             if self._modality == "text":
-                text = fake_text(joined(inputs), request.parameters, steps)
-                whole, answers, steps = {"trail": whole["trail"]}, [*text.items], len(text.items)
+                answers = fake_text(joined(inputs), request.parameters, steps)
+                whole, steps = {"trail": whole["trail"]}, len(answers)
             elif self._modality == "audio":
                 answers = [fake_sound(step) for step in range(steps)]
             for step in range(steps):
@@ -144,7 +144,8 @@ class FakeEngine:
                 for edge in request.outputs:
                     made = answers[step] if edge == FINAL and answers else whole
                     yield StageItem(edge, {**made, "item": step})
-            yield StageUsage(text.prompt_tokens, self._tokens(steps), steps)
+            prompt_tokens = len(words_of(inputs[FINAL])) if FINAL in inputs else 0
+            yield StageUsage(prompt_tokens, self._tokens(steps), steps)
 
     async def _relay(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
         steps = 0
@@ -214,7 +215,7 @@ class FakeEngine:
             case "audio":
                 return {**fake_sound(0, self._steps(request)), "trail": echo["trail"]}
             case "text":
-                return whole_text(fake_text(joined(inputs), request.parameters, self._steps(request)).items)
+                return whole_text(fake_text(joined(inputs), request.parameters, self._steps(request)))
         return echo
 
     def _echo(self, inputs: Mapping[str, Payload]) -> Payload:

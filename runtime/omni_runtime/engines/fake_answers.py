@@ -5,7 +5,6 @@ import math
 import zlib
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array, Payload, Value
@@ -17,14 +16,6 @@ TONE_HZ = 440
 LOUDNESS = 16_384
 """Of 32,768, so that every sample is a whole number of 16 bits and survives a lossless file unchanged."""
 VOCABULARY = 50_000
-
-
-@dataclass(frozen=True)
-class FakeText:
-    """Steps of a text answer, each with one token, and what the request's own text took."""
-
-    items: tuple[Payload, ...] = ()
-    prompt_tokens: int = 0
 
 
 def fake_image(parameters: Mapping[str, Value]) -> Array:
@@ -41,9 +32,9 @@ def fake_sound(first: int, items: int = 1) -> Payload:
     return {"audio": Array("float32", (len(samples),), memoryview(samples).cast("B")), "sample_rate": SAMPLE_RATE}
 
 
-def fake_text(request: Payload, parameters: Mapping[str, Value], steps: int) -> FakeText:
+def fake_text(request: Payload, parameters: Mapping[str, Value], steps: int) -> list[Payload]:
     """The words of the request's end over and over, beginning at the seed-th: a token in each step, and why it ends."""
-    words = list(_words(request)) or ["nothing"]
+    words = words_of(request)
     start = parameters.get("seed", 0)
     assert isinstance(start, int)
     tokens = [f"{words[(start + step) % len(words)]} " for step in range(steps)]
@@ -58,7 +49,12 @@ def fake_text(request: Payload, parameters: Mapping[str, Value], steps: int) -> 
     if stop is not None:
         items[-1]["stop_reason"] = stop
     items[0]["prompt_tokens"] = len(words)
-    return FakeText(tuple(items), len(words))
+    return list(items)
+
+
+def words_of(request: Payload) -> list[str]:
+    """What the request says, a token each."""
+    return list(_words(request)) or ["nothing"]
 
 
 def whole_text(items: Sequence[Payload]) -> Payload:

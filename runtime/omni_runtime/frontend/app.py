@@ -15,6 +15,8 @@ from omni_runtime.frontend.metrics import FrontendMetrics
 from omni_runtime.frontend.models import routes as models
 from omni_runtime.frontend.request_scope import RequestScope
 from omni_runtime.frontend.settings import FrontendSettings
+from omni_runtime.frontend.speech import routes as speech
+from omni_runtime.frontend.speech.service import SpeechService
 from omni_runtime.frontend.version import VERSION
 from omni_runtime.media.audio import AudioEncoder
 from omni_runtime.media.image import ImageEncoder
@@ -35,7 +37,9 @@ def create_app(
     app = FastAPI(title="Omni Operator", version=VERSION, docs_url=None, redoc_url=None)
     metrics = FrontendMetrics(orchestrator, stats)
     media = MediaLoader(settings.media, lambda: orchestrator.table.limits.max_image_pixels)
-    app.include_router(chat.router(ChatService(orchestrator, media, AudioEncoder())))
+    encoder = AudioEncoder()
+    app.include_router(chat.router(ChatService(orchestrator, media, encoder)))
+    app.include_router(speech.router(SpeechService(orchestrator, media, encoder), orchestrator))
     app.include_router(images.router(ImageService(orchestrator, ImageEncoder())))
     app.include_router(models.router(orchestrator))
     app.include_router(probes.router(orchestrator, metrics))

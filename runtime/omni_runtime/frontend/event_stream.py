@@ -1,11 +1,9 @@
 """Server-sent events."""
 
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 from typing import Any
 
-from fastapi.responses import StreamingResponse
-from starlette.types import Send
+from omni_runtime.frontend.closing_stream import ClosingStream
 
 MEDIA_TYPE = "text/event-stream"
 EVENT_STREAM: dict[int | str, dict[str, Any]] = {
@@ -14,13 +12,6 @@ EVENT_STREAM: dict[int | str, dict[str, Any]] = {
 """What the documentation of a route says that answers with events if it is asked to."""
 
 
-class EventStreamResponse(StreamingResponse):
-    """Closes its events however the answer ends, so that a client that leaves ends the work behind them at once."""
-
+class EventStreamResponse(ClosingStream):
     def __init__(self, events: AsyncGenerator[str, None], headers: Mapping[str, str]) -> None:
-        super().__init__(events, media_type=MEDIA_TYPE, headers={**headers, "cache-control": "no-store"})
-        self._events = events
-
-    async def stream_response(self, send: Send) -> None:
-        async with aclosing(self._events):
-            await super().stream_response(send)
+        super().__init__(events, MEDIA_TYPE, headers)

@@ -29,6 +29,14 @@ class ClientGoneError(Exception):
     """The client has closed the connection before it was answered."""
 
 
+class BrokenOffError(Exception):
+    """An answer cannot go on, and has no place to say so: its connection is cut, so that it does not look whole."""
+
+    def __init__(self, cause: OmniError) -> None:
+        super().__init__(cause.message)
+        self.code = cause.code
+
+
 @dataclass(frozen=True)
 class RequestContext:
     """What an endpoint passes on about its HTTP request."""
@@ -84,6 +92,10 @@ class RequestScope:
             await self._app(scope, receive, answer.send)
         except ClientGoneError:
             answer.status = HTTP_STATUS[ErrorCode.CANCELLED]
+        except BrokenOffError as exc:
+            # Returning without the end of the answer makes the server close the connection.
+            logger.warning("%s broke off: %s", scope["path"], exc)
+            answer.status = HTTP_STATUS[exc.code]
         except Exception:
             logger.exception("defect while answering %s", scope["path"])
             if not answer.status:

@@ -30,8 +30,9 @@ async def spoken(deltas: AsyncGenerator[Delta, None], writer: AudioWriter) -> As
                     seconds += sound.seconds
                     if data := await _added(writer, delta):
                         yield AudioBytes(data)
-                case SoundEnd():
-                    if data := await writer.end():
+                case SoundEnd(error):
+                    has_file = error is None or writer.has_begun
+                    if has_file and (data := await writer.end()):
                         yield AudioBytes(data)
                     yield delta
                 case Ended():

@@ -21,6 +21,8 @@ MEDIA_TYPES: Mapping[AudioFormat, str] = {
     "pcm": "audio/pcm",
 }
 """pcm is 16 bit, little endian, one channel, at the model's rate."""
+USUAL_RATE = 24_000
+"""Of a file that never had any sound."""
 
 
 class MixedRatesError(ValueError):
@@ -53,6 +55,15 @@ class AudioWriter:
         self._writing = AudioWriting(file)
         self._threads = threads
 
+    @property
+    def has_begun(self) -> bool:
+        return self._writing.has_begun
+
+    @property
+    def sample_rate(self) -> int:
+        """Of the sound, as the model makes it."""
+        return self._writing.sample_rate
+
     async def add(self, sound: Sound) -> bytes:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._writing.add, sound)
 
@@ -65,18 +76,16 @@ class AudioWriting:
 
     def __init__(self, file: AudioFile) -> None:
         self._file = file
-        self._sample_rate = 0
+        self.sample_rate = USUAL_RATE
         self._coder: AudioCoder | None = None
         self._tempo: Tempo | None = None
 
     def add(self, sound: Sound) -> bytes:
         """Raises MixedRatesError for sound of another rate than that before it."""
         if self._coder is None:
-            self._sample_rate = sound.sample_rate
-            self._coder = coder_of(self._file, sound.sample_rate)
-            self._tempo = None if self._file.speed == 1 else Tempo(self._file.speed, sound.sample_rate)
-        if sound.sample_rate != self._sample_rate:
-            raise MixedRatesError(f"sound of {sound.sample_rate} Hz after sound of {self._sample_rate} Hz")
+            self._coder = self._begun(sound.sample_rate)
+        if sound.sample_rate != self.sample_rate:
+            raise MixedRatesError(f"sound of {sound.sample_rate} Hz after sound of {self.sample_rate} Hz")
         if not sound.samples.shape[0]:
             return b""
         frame = frame_of(sound)
@@ -84,11 +93,20 @@ class AudioWriting:
         return b"".join(map(self._coder.add, frames))
 
     def end(self) -> bytes:
-        """Empty if there never was any sound: a file of unknown rate could not even begin."""
+        """A file without any sound is a file nevertheless."""
         if self._coder is None:
-            return b""
+            self._coder = self._begun(USUAL_RATE)
         stretched = () if self._tempo is None else self._tempo.stretch(None)
         return b"".join([*map(self._coder.add, stretched), self._coder.end()])
+
+    @property
+    def has_begun(self) -> bool:
+        return self._coder is not None
+
+    def _begun(self, sample_rate: int) -> AudioCoder:
+        self.sample_rate = sample_rate
+        self._tempo = None if self._file.speed == 1 else Tempo(self._file.speed, sample_rate)
+        return coder_of(self._file, sample_rate)
 
 
 def coder_of(file: AudioFile, sample_rate: int) -> AudioCoder:

@@ -9,7 +9,7 @@ from typing import Protocol
 import av
 from av.audio import AudioStream
 
-from omni_runtime.media.audio_frames import Int16
+from omni_runtime.media.audio_frames import Int16, silence
 
 UNKNOWN_SIZE = 0xFFFF_FFFF
 """Players take it for "until the stream ends"."""
@@ -48,9 +48,10 @@ class RawFile:
 
     def end(self) -> bytes:
         data = bytes(self._kept) + self._int16.convert(None)
+        header = self._header
         if self._has_header and not self._is_streamed:
-            return wav_header(self._sample_rate, len(data)) + data
-        return data
+            header = wav_header(self._sample_rate, len(data))
+        return header + data
 
 
 def wav_header(sample_rate: int, data_bytes: int | None) -> bytes:
@@ -68,16 +69,18 @@ class Codec:
 
     encoder: str
     container: str
-    bit_rate: int | None
-    streamed: Mapping[str, str] = field(default_factory=dict)
-    """Options of a container that is sent as it is made."""
+    bit_rate: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
+OPTIONS = {"flush_packets": "1", "fflags": "+bitexact"}
+"""What is there goes out at once, and the same sound gives the same bytes."""
 CODECS: Mapping[str, Codec] = {
-    "mp3": Codec("libmp3lame", "mp3", 128_000, {"write_xing": "0"}),
-    "opus": Codec("libopus", "ogg", 64_000, {"page_duration": "60000"}),
+    "mp3": Codec("libmp3lame", "mp3", 128_000),
+    # A page for each packet: players then know where even the shortest file ends, and a stream comes at once.
+    "opus": Codec("libopus", "ogg", 64_000, {"page_duration": "20000"}),
     "aac": Codec("aac", "adts", 96_000),
-    "flac": Codec("flac", "flac", None),
+    "flac": Codec("flac", "flac"),
 }
 
 
@@ -87,7 +90,7 @@ class CodecFile:
     def __init__(self, format: str, sample_rate: int, is_streamed: bool) -> None:
         codec = CODECS[format]
         self._sink: _Sink | io.BytesIO = _Sink() if is_streamed else io.BytesIO()
-        options = {"flush_packets": "1", **codec.streamed} if is_streamed else {}
+        options = {**OPTIONS, **codec.options}
         self._container = av.open(self._sink, "w", format=codec.container, options=options)
         stream = self._container.add_stream(codec.encoder, rate=usable_rate(codec.encoder, sample_rate))
         assert isinstance(stream, AudioStream)
@@ -95,15 +98,20 @@ class CodecFile:
         self._stream.layout = "mono"
         if codec.bit_rate is not None:
             self._stream.bit_rate = codec.bit_rate
+        self._sample_rate = sample_rate
+        self._is_empty = True
 
     def add(self, frame: av.AudioFrame) -> bytes:
+        self._is_empty = False
         self._container.mux(self._stream.encode(frame))
         return self._sink.taken() if isinstance(self._sink, _Sink) else b""
 
     def end(self) -> bytes:
+        """Encoders write no file without sound: its shortest one has a sample of silence."""
+        started = self.add(silence(1, self._sample_rate)) if self._is_empty else b""
         self._container.mux(self._stream.encode(None))
         self._container.close()
-        return self._sink.taken() if isinstance(self._sink, _Sink) else self._sink.getvalue()
+        return started + (self._sink.taken() if isinstance(self._sink, _Sink) else self._sink.getvalue())
 
 
 class _Sink:

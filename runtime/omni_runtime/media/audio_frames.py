@@ -8,14 +8,21 @@ from av.filter import Graph
 
 from omni_runtime.media.values import Sound
 
-SLOWEST_TEMPO = 0.5
-"""FFmpeg's filter goes no slower, so that slower sound takes two of them."""
+SLOWEST_TEMPO, FASTEST_TEMPO = 0.5, 2.0
+"""FFmpeg's filter goes no slower, and leaves out sound where it goes faster, so that such a speed takes two of them."""
 
 
 def frame_of(sound: Sound) -> av.AudioFrame:
     frame = av.AudioFrame(format="flt", layout="mono", samples=sound.samples.shape[0])
     frame.sample_rate = sound.sample_rate
     frame.planes[0].update(bytes(sound.samples.data))
+    return frame
+
+
+def silence(samples: int, sample_rate: int) -> av.AudioFrame:
+    frame = av.AudioFrame(format="flt", layout="mono", samples=samples)
+    frame.sample_rate = sample_rate
+    frame.planes[0].update(bytes(frame.planes[0].buffer_size))
     return frame
 
 
@@ -67,4 +74,5 @@ class Tempo:
 
 
 def _steps(speed: float) -> list[float]:
-    return [speed] if speed >= SLOWEST_TEMPO else [SLOWEST_TEMPO, speed / SLOWEST_TEMPO]
+    nearest = min(max(speed, SLOWEST_TEMPO), FASTEST_TEMPO)
+    return [speed] if speed == nearest else [nearest, speed / nearest]

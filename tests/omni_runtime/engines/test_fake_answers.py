@@ -19,7 +19,7 @@ CHAT: Payload = {"messages": [{"role": "user", "content": [{"type": "text", "tex
 
 
 def said(request: Payload, steps: int = 5, **parameters: Any) -> Payload:
-    return whole_text(fake_text(request, parameters, steps).items)
+    return whole_text(fake_text(request, parameters, steps))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_the_seed_says_with_which_word_to_begin() -> None:
 
 
 def test_each_token_has_an_id_and_the_first_says_what_was_read() -> None:
-    first, second = fake_text(CHAT, {}, 2).items
+    first, second = fake_text(CHAT, {}, 2)
     assert (first["token_ids"], first["prompt_tokens"]) == ([token_id("the ")], 3)
     assert "prompt_tokens" not in second
 
