@@ -69,6 +69,7 @@ def test_one_device_may_be_shared_and_another_not() -> None:
     )
 
 
+@pytest.mark.case("runtime:L9", "runtime:L10", "runtime:L12")
 def test_more_than_all_of_a_device_s_memory_is_refused_before_anything_starts() -> None:
     one, other = {"devices": [0], "memoryFraction": 0.7}, {"devices": [0], "memoryFraction": 0.4}
     assert problems(denoiser=one, decoder=other) == {
