@@ -23,16 +23,16 @@ pytestmark = pytest.mark.connectors
 MIB = 2**20
 
 
-@pytest.mark.parametrize("size_bytes", [0, 1, 63, 64, 65, 4_095, 4_096, 65_000])
-async def test_a_small_payload_arrives_unchanged(peer: Peer, consumer: ConnectorSet, size_bytes: int):
-    handle = await peer.put("raw", size_bytes)
-    assert await consumer.get(handle, PATIENCE_S) == payloads.raw(size_bytes)
+async def test_a_small_payload_arrives_unchanged(peer: Peer, consumer: ConnectorSet):
+    for size_bytes in (0, 1, 63, 64, 65, 4_095, 4_096, 65_000):
+        handle = await peer.put("raw", size_bytes)
+        assert await consumer.get(handle, PATIENCE_S) == payloads.raw(size_bytes), size_bytes
 
 
-@pytest.mark.parametrize("size_bytes", [65_536, MIB - 1, MIB, MIB + 1, 64 * MIB])
-async def test_a_large_payload_arrives_unchanged(large_peer: Peer, consumer: ConnectorSet, size_bytes: int):
-    handle = await large_peer.put("raw", size_bytes)
-    assert await consumer.get(handle, PATIENCE_S) == payloads.raw(size_bytes)
+async def test_a_large_payload_arrives_unchanged(large_peer: Peer, consumer: ConnectorSet):
+    for size_bytes in (65_536, MIB - 1, MIB, MIB + 1, 64 * MIB):
+        handle = await large_peer.put("raw", size_bytes)
+        assert await consumer.get(handle, PATIENCE_S) == payloads.raw(size_bytes), size_bytes
 
 
 @pytest.mark.parametrize("of", [backend for backend in BACKENDS if backend.carries_a_gibibyte], ids=str)
