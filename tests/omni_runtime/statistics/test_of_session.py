@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
-from omni_contract.wire.errors import OmniError
+from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array
 from omni_runtime.engines.protocol import StageEvent, StageOutput, StageRequest, StageUsage
+from omni_runtime.frontend.session_metrics import SessionMetrics
 from omni_runtime.orchestrator import OrchestratorSettings, SessionRequest
 from omni_runtime.orchestrator.session import Session
 from omni_runtime.statistics.of_session import stats_of
@@ -146,3 +148,38 @@ async def test_a_request_that_fails_tells_how_far_it_came(tmp_path: Path) -> Non
     assert stats.outcome == "deadline_exceeded"
     assert [stage.stage for stage in stats.stages] == ["thinker"]
     assert stats.edges == ()
+
+
+class Mute(Painter):
+    """Fails at what nobody has to have."""
+
+    async def run(self, request: StageRequest) -> AsyncIterator[StageEvent]:
+        raise OmniError(ErrorCode.INVALID_REQUEST, "no such voice")
+        yield
+
+
+async def test_a_stage_that_the_caller_does_without_is_in_no_figure(tmp_path: Path) -> None:
+    """Its session is finished, it is not."""
+    stages = {
+        "thinker": {"fake": {}, "output": {"modality": "text"}},
+        "vocoder": {"fake": {}, "output": {"modality": "audio"}},
+    }
+    model_of = fake_model_of(stages, [{"from": "thinker", "to": "vocoder"}])
+    engines: Any = {"vocoder": Mute({}, StageUsage())}
+    async with running_model(model_of, tmp_path, engines, settings=MEASURED) as model:
+        metrics = CollectorRegistry()
+        model.orchestrator.observe(SessionMetrics(metrics).session_ended)
+        stats = await ended(model, takes_what_is_left=True)
+    assert stats.outcome == "finished"
+    assert [stage.stage for stage in stats.stages] == ["thinker"]
+    assert metrics.get_sample_value("omni_frontend_stage_wall_seconds_count", {"stage": "thinker"}) == 1
+    assert metrics.get_sample_value("omni_frontend_stage_wall_seconds_count", {"stage": "vocoder"}) is None
+
+
+async def test_sound_is_counted_in_samples(tmp_path: Path) -> None:
+    samples = Array("float32", (2, 480), memoryview(bytes(2 * 480 * 4)))
+    model_of = fake_model_of({"vocoder": {"fake": {}, "output": {"modality": "audio"}}}, [])
+    engines: Any = {"vocoder": Painter({"audio": samples, "sample_rate": 24_000}, StageUsage())}
+    async with running_model(model_of, tmp_path, engines, settings=MEASURED) as model:
+        [stage] = (await ended(model)).stages
+    assert stage.audio_generated_frames == 480
