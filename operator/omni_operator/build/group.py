@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from omni_contract.accelerators import ClaimMount, ConfigModel
 from omni_contract.api.quantity import quantity as amount_of
 from omni_contract.resolve import ResolvedGroup, ResolvedModel, ResolvedStage, stage_file, stage_revision
+from omni_contract.resolve.group_ports import WorkerPorts
 from omni_contract.wire import names as wire
 from omni_contract.wire.group_file import GroupFile, GroupMember
 from omni_operator import labels, quantity
@@ -30,26 +31,14 @@ class Member:
     """A stage of the group, and where its worker listens: the processes of a pod share its ports."""
 
     stage: ResolvedStage
-    index: int
-
-    @property
-    def port(self) -> int:
-        return wire.STAGE_PORT + wire.GROUP_PORT_STEP * self.index
-
-    @property
-    def health_port(self) -> int:
-        return wire.HEALTH_PORT + wire.GROUP_PORT_STEP * self.index
-
-    @property
-    def metrics_port(self) -> int:
-        return wire.METRICS_PORT + self.index
+    ports: WorkerPorts
 
 
 def group_manifests(model: ResolvedModel, group: ResolvedGroup, images: ImageSettings) -> list[Manifest]:
-    members = [Member(model.stage(name), index) for index, name in enumerate(group.stages)]
+    members = [Member(model.stage(name), WorkerPorts(index)) for index, name in enumerate(group.stages)]
     files = _files(model, group, members)
     component = names.group_component(group)
-    services = [stage_service(model.name, one.stage.name, component, one.port) for one in members]
+    services = [stage_service(model.name, one.stage.name, component, one.ports.stage) for one in members]
     return [files, *services, _deployment(model, group, members, files, images)]
 
 
@@ -88,7 +77,7 @@ def _member(model: ResolvedModel, group: ResolvedGroup, member: Member) -> Group
         name=member.stage.name,
         arguments=tuple(_arguments(member, has_tls=model.tls is not None)),
         environment={visible: ",".join(map(str, numbers))} if visible and numbers else {},
-        health=f"127.0.0.1:{member.health_port}",
+        health=f"127.0.0.1:{member.ports.health}",
         drain_timeout_s=member.stage.drain_timeout_s,
     )
 
@@ -96,9 +85,9 @@ def _member(model: ResolvedModel, group: ResolvedGroup, member: Member) -> Group
 def _arguments(member: Member, has_tls: bool) -> Iterator[str]:
     """Address and name of the pod a worker knows from its environment."""
     yield from ("--stage-file", f"{FOLDER}/{member.stage.name}.json")
-    yield from ("--listen", f"0.0.0.0:{member.port}")
-    yield from ("--health-port", str(member.health_port))
-    yield from ("--metrics-port", str(member.metrics_port))
+    yield from ("--listen", f"0.0.0.0:{member.ports.stage}")
+    yield from ("--health-port", str(member.ports.health))
+    yield from ("--metrics-port", str(member.ports.metrics))
     yield from ("--shared-memory", wire.ARENA_PATH)
     if has_tls:
         yield from ("--tls", f"{wire.TLS_PATH}/{member.stage.name}")
@@ -165,8 +154,8 @@ def _container(group: ResolvedGroup, members: Sequence[Member], arena_bytes: int
         "command": pod.command(device.command, "omni_runtime.local.group", arguments),
         "env": pod.environment(deployment.LIBRARIES, device.env),
         "ports": [
-            *(deployment.port_named(f"grpc-{one.index}", one.port) for one in members),
-            *(deployment.port_named(f"metrics-{one.index}", one.metrics_port) for one in members),
+            *(deployment.port_named(f"grpc-{one.ports.index}", one.ports.stage) for one in members),
+            *(deployment.port_named(f"metrics-{one.ports.index}", one.ports.metrics) for one in members),
             deployment.port_named("health", wire.GROUP_HEALTH_PORT),
         ],
         **deployment.resources(device, group.device_count, _amounts(stages), in_memory),

@@ -9,6 +9,7 @@ from omni_contract.api.nearest import did_you_mean
 from omni_contract.api.problems import Path, Problem
 from omni_contract.api.v1alpha1 import OmniModelSpec, StageSpec
 from omni_contract.resolve.devices import device, visible_devices_variable
+from omni_contract.resolve.group_ports import ports_of_group
 from omni_contract.resolve.resolved import ResolvedGroup
 
 Placed: TypeAlias = tuple[Path, StageSpec]
@@ -37,7 +38,7 @@ def group_problems(spec: OmniModelSpec, stages: Iterable[Placed]) -> list[Proble
         problems += [_unknown(name, path, known) for name in names if name not in known]
         members = [known[name] for name in names if name in known]
         problems += _unequal(members, ("replicas",), lambda stage: stage.replicas)
-        problems += _twice(members)
+        problems += _taken_ports(members)
     return problems
 
 
@@ -91,14 +92,16 @@ def _unequal(members: Sequence[Placed], field: Path, value: Callable[[StageSpec]
     ]
 
 
-def _twice(members: Iterable[Placed]) -> Iterator[Problem]:
-    """The processes of a pod share its loopback address."""
-    taken: dict[int, str] = {}
+def _taken_ports(members: Sequence[Placed]) -> Iterator[Problem]:
+    """The processes of a pod share its ports."""
+    taken = dict.fromkeys(ports_of_group(len(members)), "a worker")
     for path, stage in members:
         port = stage.admin_port
-        if port is not None and taken.setdefault(port, stage.name) != stage.name:
-            message = f'stage "{stage.name}" shares a pod with "{taken[port]}", which has adminPort {port} already'
-            yield Problem((*path, "adminPort"), f"{message}; choose another")
+        if port in taken:
+            message = f'stage "{stage.name}" shares a pod in which {taken[port]} has port {port} already'
+            yield Problem((*path, "adminPort"), f"{message}; choose another adminPort")
+        elif port is not None:
+            taken[port] = f'"{stage.name}"'
 
 
 def _without_devices(stages: Iterable[Placed], catalog: AcceleratorCatalog) -> Iterator[Problem]:

@@ -11,6 +11,9 @@ FIELD_MANAGER = "omni-operator"
 STAGE_PORT = 50051
 HEALTH_PORT = 50052
 """In the clear, for the kubelet's probes, where STAGE_PORT speaks TLS."""
+PIPE_PORT_DISTANCE = 2
+PIPE_PORT = STAGE_PORT + PIPE_PORT_DISTANCE
+"""Where a worker takes frontends' pipes: so far above the port at which it listens, unless it is told another one."""
 GROUP_HEALTH_PORT = 50050
 """Of a pod of several stages: what it answers is true of all of them."""
 GROUP_PORT_STEP = 10

@@ -8,6 +8,7 @@ import grpc
 from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 from prometheus_client import CollectorRegistry, start_http_server
 
+from omni_contract.wire.names import PIPE_PORT_DISTANCE
 from omni_runtime.connectors.channels import SERVER_OPTIONS
 from omni_runtime.transport.plain import PLAIN
 from omni_runtime.transport.protocol import Transport
@@ -21,7 +22,6 @@ logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 
-PIPE_PORT_DISTANCE = 2
 FLUSH_S = 2.0
 """How long frontends may take to read the last messages."""
 

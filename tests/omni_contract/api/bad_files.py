@@ -135,8 +135,8 @@ AGAINST_RULES = (
         "an admin port that the worker has",
         {"spec.stages[1].adminPort": 50051},
         "spec.stages[1].adminPort",
-        'stage "denoiser": adminPort 50051 is a port of the worker itself: 50051, 50052, 9090 are taken; choose '
-        "another adminPort",
+        'stage "denoiser": adminPort 50051 is a port of the worker itself: 50051, 50052, 50053, 9090 are taken; '
+        "choose another adminPort",
     ),
     _bad_fake(
         "a group of which one is missing",

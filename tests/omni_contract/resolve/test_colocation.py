@@ -108,6 +108,12 @@ def test_two_admin_ports_of_one_pod_are_different() -> None:
     assert list(said) == ["spec.stages[2].adminPort"]
 
 
+@pytest.mark.parametrize("port", [50050, 50061, 50062, 50063, 9091])
+def test_an_admin_port_is_none_that_the_pod_needs_itself(port: int) -> None:
+    assert list(problems({"stages[1].adminPort": port})) == ["spec.stages[1].adminPort"]
+    assert model({"stages[0].adminPort": port}).stage("text-encoder").diagnostics.admin_port == port
+
+
 def test_a_pool_without_devices_has_nothing_to_share() -> None:
     said = problems(encoder={"pool": "cpu", "memoryFraction": 0.5})
     assert "has no devices, so memoryFraction says nothing" in said["spec.stages[0].accelerator.memoryFraction"]

@@ -4,10 +4,10 @@ from omni_contract.api.quantity import quantity
 from omni_contract.api.rules.rule import FieldRule, ItemRule, Rule, Value
 from omni_contract.api.v1alpha1 import DIFFUSION_PHASES, ENGINE_FIELDS, DiffusionEngine, OmniModelSpec, StageSpec
 from omni_contract.api.v1alpha1.stage import ShmSpec
-from omni_contract.wire.names import HEALTH_PORT, METRICS_PORT, STAGE_PORT
+from omni_contract.wire.names import HEALTH_PORT, METRICS_PORT, PIPE_PORT, STAGE_PORT
 
 STAGE = ("spec", "stages", "[]")
-WORKER_PORTS = (STAGE_PORT, HEALTH_PORT, METRICS_PORT)
+WORKER_PORTS = (STAGE_PORT, HEALTH_PORT, PIPE_PORT, METRICS_PORT)
 ENGINES = ", ".join(ENGINE_FIELDS)
 ENGINES_SET = f"[{', '.join(f'has(self.{field})' for field in ENGINE_FIELDS)}].filter(isSet, isSet).size()"
 ITEM_HAS_ENGINE = " || ".join(f"has(item.{field})" for field in ENGINE_FIELDS)

@@ -28,6 +28,12 @@ def test_on_a_device_the_cache_takes_what_is_left_and_steps_are_compiled():
     assert "TORCHDYNAMO_DISABLE" not in settings(Vendor.NVIDIA).environment
 
 
+@pytest.mark.parametrize(("fraction", "wanted"), [(None, 0.9), (0.4, 0.4), (1.0, 0.9)])
+def test_a_stage_that_shares_its_device_takes_no_more_than_its_part(fraction, wanted):
+    file = stage_file("thinker", ArEngine(), vendor=Vendor.NVIDIA).model_copy(update={"memory_fraction": fraction})
+    assert settings_of(file).engine_arguments()["gpu_memory_utilization"] == wanted
+
+
 @pytest.mark.parametrize(
     ("field", "value", "argument", "wanted"),
     [
