@@ -150,9 +150,3 @@ async def test_the_async_sdk_gets_many_concurrent_images_each_its_own(url: str) 
 
 def test_a_prompt_in_any_script_is_taken(openai: OpenAI) -> None:
     assert openai.images.generate(model=MODEL, prompt="红狐 🦊 ثعلب").data
-
-
-def test_the_models_endpoint_lists_and_finds_the_model(openai: OpenAI) -> None:
-    assert [model.id for model in openai.models.list()] == [MODEL]
-    found = openai.models.retrieve(MODEL)
-    assert (found.id, found.object, found.created) == (MODEL, "model", 1_700_000_000)

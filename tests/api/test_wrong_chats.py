@@ -107,7 +107,7 @@ def test_a_streamed_request_that_is_wrong_has_its_status_too(http: Client) -> No
 
 
 def test_a_model_that_makes_images_does_not_chat(openai: OpenAI) -> None:
-    with pytest.raises(sdk.BadRequestError, match="does not chat; it makes image") as caught:
+    with pytest.raises(sdk.BadRequestError, match="makes no text, only image") as caught:
         openai.chat.completions.create(model=PAINTER, messages=said())
     assert caught.value.param == "model"
 

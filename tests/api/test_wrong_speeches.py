@@ -81,5 +81,5 @@ def test_models_that_paint_or_chat_say_what_they_do_instead(openai: OpenAI, talk
     assert caught.value.param == "model"
     with pytest.raises(sdk.BadRequestError, match="use /v1/chat/completions"):
         talker.audio.speech.create(model=CHATTER, voice="ryan", input="hello")
-    with pytest.raises(sdk.BadRequestError, match="does not chat; it makes audio"):
+    with pytest.raises(sdk.BadRequestError, match="makes no text, only audio"):
         reader.chat.completions.create(model=SPEECH_MODEL, messages=[{"role": "user", "content": "hello"}])

@@ -7,6 +7,8 @@ from omni_runtime.frontend.api_keys import ApiKeys, RequireApiKey
 from omni_runtime.frontend.body import BoundedBody
 from omni_runtime.frontend.chat import routes as chat
 from omni_runtime.frontend.chat.service import ChatService
+from omni_runtime.frontend.completions import routes as completions
+from omni_runtime.frontend.completions.service import CompletionService
 from omni_runtime.frontend.errors import add_error_handlers
 from omni_runtime.frontend.images import routes as images
 from omni_runtime.frontend.images.service import ImageService
@@ -39,6 +41,7 @@ def create_app(
     media = MediaLoader(settings.media, lambda: orchestrator.table.limits.max_image_pixels)
     encoder = AudioEncoder()
     app.include_router(chat.router(ChatService(orchestrator, media, encoder)))
+    app.include_router(completions.router(CompletionService(orchestrator)))
     app.include_router(speech.router(SpeechService(orchestrator, media, encoder), orchestrator))
     app.include_router(images.router(ImageService(orchestrator, ImageEncoder())))
     app.include_router(models.router(orchestrator))

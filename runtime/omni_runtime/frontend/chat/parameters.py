@@ -8,6 +8,7 @@ from omni_contract.wire.stage_table import StageTable
 from omni_runtime.frontend.answers import stage_of
 from omni_runtime.frontend.chat.schema import ChatCompletionRequest
 from omni_runtime.frontend.text.by_stage import for_each_stage, for_stage
+from omni_runtime.frontend.text.stage import text_stage
 from omni_runtime.frontend.voices import check_voice
 from omni_runtime.orchestrator.graph import output_modalities
 
@@ -23,15 +24,6 @@ class Wanted:
     def modalities(self) -> tuple[str, ...]:
         """Text is made on the way to sound, so it is always read: it is the transcript."""
         return ("text", "audio") if self.audio else ("text",)
-
-
-def text_stage(table: StageTable) -> str:
-    """Raises OmniError for a model that does not chat."""
-    stage = stage_of(table, "text")
-    if stage is None:
-        offered = ", ".join(output_modalities(table))
-        raise OmniError(ErrorCode.INVALID_REQUEST, f'model "{table.model}" does not chat; it makes {offered}', "model")
-    return stage
 
 
 def wanted(body: ChatCompletionRequest, table: StageTable) -> Wanted:

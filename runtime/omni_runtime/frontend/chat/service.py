@@ -11,13 +11,14 @@ from omni_runtime.frontend.answers import Ended, deltas_of, merged
 from omni_runtime.frontend.chat.answer import ChatCompletion, ChatCompletionChunk, ChoiceChange
 from omni_runtime.frontend.chat.choice import ChoiceHead, TellingChoice, WholeChoice
 from omni_runtime.frontend.chat.messages import chat_payload
-from omni_runtime.frontend.chat.parameters import check_limits, stage_parameters, text_stage, wanted
+from omni_runtime.frontend.chat.parameters import check_limits, stage_parameters, wanted
 from omni_runtime.frontend.chat.schema import ChatCompletionRequest
 from omni_runtime.frontend.media.loader import MediaLoader
 from omni_runtime.frontend.models.service import check_served
 from omni_runtime.frontend.request_scope import RequestContext
 from omni_runtime.frontend.spoken import SpokenDelta, spoken
 from omni_runtime.frontend.text.sampling import seeds_of
+from omni_runtime.frontend.text.stage import text_stage
 from omni_runtime.frontend.text.usage import CompletionUsage, total, usage_of
 from omni_runtime.media.audio import AudioEncoder, AudioFile
 from omni_runtime.orchestrator import Orchestrator, Session, SessionRequest

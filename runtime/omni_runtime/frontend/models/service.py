@@ -1,17 +1,40 @@
-"""The names that a model is served under."""
+"""The names that a model is served under, and what it can do."""
+
+from collections.abc import Sequence
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.stage_table import StageTable
 from omni_runtime.frontend.models.schema import Model
 from omni_runtime.frontend.validation import LONGEST_VALUE, shortened
+from omni_runtime.frontend.voices import voices_of
 from omni_runtime.orchestrator.graph import output_modalities
 
 OWNER = "omni-operator"
 
 
 def served_models(table: StageTable) -> list[Model]:
-    modalities = list(output_modalities(table))
-    return [Model(id=name, created=table.created, owned_by=OWNER, modalities=modalities) for name in table.served_names]
+    modalities = output_modalities(table)
+    return [
+        Model(
+            id=name,
+            created=table.created,
+            owned_by=OWNER,
+            modalities=list(modalities),
+            endpoints=endpoints_of(modalities),
+            voices=list(voices_of(table)),
+        )
+        for name in table.served_names
+    ]
+
+
+def endpoints_of(modalities: Sequence[str]) -> list[str]:
+    """What makes these outputs; sound without text is read out, sound beside text is part of an answer."""
+    endpoints = ["/v1/chat/completions", "/v1/completions"] if "text" in modalities else []
+    if "audio" in modalities and "text" not in modalities:
+        endpoints.append("/v1/audio/speech")
+    if "image" in modalities:
+        endpoints.append("/v1/images/generations")
+    return endpoints
 
 
 def check_served(table: StageTable, name: str | None) -> str:

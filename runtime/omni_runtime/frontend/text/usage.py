@@ -45,9 +45,19 @@ def usage_of(text_stage: str, stages: Mapping[str, StageUsage], audio_seconds: f
 def total(usages: Iterable[CompletionUsage]) -> CompletionUsage:
     """Of several choices, which all answer one and the same prompt."""
     taken = list(usages)
-    details = [usage.completion_tokens_details for usage in taken]
+    return _sum(taken, taken[0].prompt_tokens)
+
+
+def all_of(usages: Iterable[CompletionUsage]) -> CompletionUsage:
+    """Of several prompts."""
+    taken = list(usages)
+    return _sum(taken, sum(usage.prompt_tokens for usage in taken))
+
+
+def _sum(usages: list[CompletionUsage], prompt_tokens: int) -> CompletionUsage:
+    details = [usage.completion_tokens_details for usage in usages]
     return CompletionUsage.of(
-        taken[0].prompt_tokens,
+        prompt_tokens,
         sum(each.text_tokens for each in details),
         sum(each.audio_tokens for each in details),
         sum(each.audio_seconds for each in details),
