@@ -1,4 +1,4 @@
-"""A thinker on vLLM behind `omni serve`: what the official SDK gets for words, a picture and sound is transformers' own."""
+"""A thinker on vLLM behind `omni serve`: what the SDK gets for words, a picture and sound is what transformers makes."""
 
 import base64
 import io
