@@ -1,4 +1,4 @@
-"""A thinker on vLLM behind `omni serve`: what the SDK gets for words, a picture and sound is what transformers makes."""
+"""A thinker on vLLM behind `omni serve`: over the SDK, words, pictures and sound get the answer of transformers."""
 
 import base64
 import io
