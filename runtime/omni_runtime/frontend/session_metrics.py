@@ -1,5 +1,7 @@
 """What requests took, for Prometheus: in all, and at each stage and edge as the frontend sees it."""
 
+import time
+
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from omni_contract.wire import names
@@ -32,6 +34,8 @@ class SessionMetrics:
         self._stage_tokens = tally(names.FRONTEND_STAGE_TOKENS, "Read (in) and made (out).", "stage", "direction")
         self._images = tally(names.FRONTEND_IMAGES, "Pictures answered.", "stage")
         self._frames = tally(names.FRONTEND_AUDIO_FRAMES, "Samples per channel answered.", "stage")
+        self._audio_s = tally(names.FRONTEND_AUDIO_SECONDS, "Sound answered.", "stage")
+        self._first = sums(names.FRONTEND_FIRST_OUTPUT_SECONDS, "Until the first of a final output.", "stage")
         self._in_flight = sums(names.FRONTEND_EDGE_IN_FLIGHT_SECONDS, "Messages on their way.", "edge")
 
     def session_ended(self, session: Session) -> None:
@@ -42,9 +46,12 @@ class SessionMetrics:
         self._seconds.observe(session.took_s)
         steps = list(session.steps)
         self._tokens.inc(steps[0].usage.input_tokens + sum(step.usage.output_tokens for step in steps))
+        began_s = time.monotonic() - session.took_s
         for step in steps:
             if step.has_worked:
                 self._count(step)
+            if step.first_s:
+                self._first.add((step.name,), step.first_s - began_s)
 
     def _count(self, step: Step) -> None:
         stage, usage = (step.name,), step.usage
@@ -56,5 +63,6 @@ class SessionMetrics:
         if step.planned.modality is not None:
             self._images.counts[stage] += step.made.images
             self._frames.counts[stage] += step.made.audio_frames
+            self._audio_s.counts[stage] += step.made.audio_s
         for edge in step.planned.inputs if step.measures else ():
             self._in_flight.add((edge.name,), in_flight_s(step))

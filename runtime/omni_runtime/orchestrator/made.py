@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from omni_contract.wire.payload import Array, Payload
+from omni_contract.wire.payload import Array, Payload, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,10 +13,15 @@ class Made:
     images: int = 0
     resolution: str = ""
     audio_frames: int = 0
+    audio_s: float = 0.0
+    """0 of sound that does not say how fast its samples follow each other."""
 
     def __add__(self, other: "Made") -> "Made":
         return Made(
-            self.images + other.images, other.resolution or self.resolution, self.audio_frames + other.audio_frames
+            self.images + other.images,
+            other.resolution or self.resolution,
+            self.audio_frames + other.audio_frames,
+            self.audio_s + other.audio_s,
         )
 
 
@@ -29,8 +34,14 @@ def made_of(payloads: Iterable[Payload]) -> Made:
         if isinstance(image := payload.get("image"), Array):
             made += _pictures(image)
         if isinstance(audio := payload.get("audio"), Array):
-            made += Made(audio_frames=max(audio.shape, default=0))
+            made += _sound(audio, payload.get("sample_rate"))
     return made
+
+
+def _sound(audio: Array, sample_rate: Value) -> Made:
+    frames = max(audio.shape, default=0)
+    is_told = isinstance(sample_rate, int) and sample_rate > 0
+    return Made(audio_frames=frames, audio_s=frames / int(str(sample_rate)) if is_told else 0.0)
 
 
 def _pictures(image: Array) -> Made:

@@ -21,7 +21,6 @@ from omni_runtime.orchestrator.board import Board
 from omni_runtime.orchestrator.failures import bounces, failure_of, is_mendable, lost_replica, no_replica
 from omni_runtime.orchestrator.graph import Plan
 from omni_runtime.orchestrator.link import Link
-from omni_runtime.orchestrator.made import NOTHING_MADE
 from omni_runtime.orchestrator.messages import StartMessages
 from omni_runtime.orchestrator.pool import Need, StagePool, Ticket, Viability
 from omni_runtime.orchestrator.request import Announced, Completed, OutputLost, Progress, SessionEvent, SessionRequest
@@ -154,8 +153,7 @@ class Session:
         if self.is_over or not step.counts(announced.attempt):
             return None
         self._move(SessionEventKind.ANSWERED)
-        if (made := made_in(answer)) is not NOTHING_MADE:
-            step.made += made
+        step.answer(made_in(answer), time.monotonic())
         if announced.more:
             await self._taken(step, announced)
         else:

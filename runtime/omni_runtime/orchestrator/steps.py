@@ -53,6 +53,8 @@ class Step:
     sent_s: float = 0.0
     ended_s: float = 0.0
     """When it had all inputs, went to a worker, and finished there; the last time, by our monotonic clock."""
+    first_s: float = 0.0
+    """When the caller got the first of its final output."""
     measures: wire.Measures | None = None
     """What only the worker knows, if it was asked."""
     made: Made = NOTHING_MADE
@@ -97,6 +99,12 @@ class Step:
         if finished.HasField("measures"):
             self.measures = finished.measures
         self.move(StageEventKind.FINISHED)
+
+    def answer(self, made: Made, now_s: float) -> None:
+        """A part of the final output, or all of it, has gone to the caller."""
+        self.first_s = self.first_s or now_s
+        if made is not NOTHING_MADE:
+            self.made += made
 
     def expects(self, link: Link, message: wire.WorkerMessage) -> bool:
         """False for what a replaced or finished attempt still sends."""

@@ -20,7 +20,8 @@ def outcome_of(session: Session) -> str:
 def stats_of(session: Session, now_s: float) -> RequestStats:
     """Of a session that ends now. One that has failed has the stages that had finished."""
     steps = [step for step in session.steps if step.has_worked]
-    stages, edges = tuple(map(_stage, steps)), tuple(_edges(steps))
+    stages = tuple(_stage(step, now_s - session.took_s, session.took_s) for step in steps)
+    edges = tuple(_edges(steps))
     return RequestStats(
         request_id=session.request.request_id,
         outcome=outcome_of(session),
@@ -39,7 +40,7 @@ def in_flight_s(step: Step) -> float:
     return max(0.0, step.ended_s - step.sent_s - took_s) if took_s else 0.0
 
 
-def _stage(step: Step) -> StageRequestStats:
+def _stage(step: Step, began_s: float, took_s: float) -> StageRequestStats:
     measures, usage, made = step.measures or UNTOLD, step.usage, step.made
     return StageRequestStats(
         stage=step.name,
@@ -56,6 +57,9 @@ def _stage(step: Step) -> StageRequestStats:
         image_num=made.images,
         resolution=made.resolution,
         audio_generated_frames=made.audio_frames,
+        first_output_ms=1000 * (step.first_s - began_s) if step.first_s else 0.0,
+        audio_duration_s=made.audio_s,
+        audio_rtf=took_s / made.audio_s if made.audio_s else 0.0,
     )
 
 

@@ -31,6 +31,11 @@ class StageRequestStats:
     resolution: str = ""
     audio_generated_frames: int = 0
     """Samples of each channel."""
+    first_output_ms: float = 0.0
+    """From the request's start to the first of the stage's final output: TTFT of text, TTFP of audio."""
+    audio_duration_s: float = 0.0
+    audio_rtf: float = 0.0
+    """The request's time over its audio's: below 1 it is made faster than it plays."""
 
     @property
     def wall_time_ms(self) -> float:

@@ -18,11 +18,14 @@ ALWAYS: Mapping[str, Callable[[StageRequestStats], Cell]] = {
     "stage_gen_time_ms": lambda stage: stage.stage_gen_time_ms,
 }
 IF_ANY: Mapping[str, Callable[[StageRequestStats], Cell]] = {
+    "audio_duration_s": lambda stage: stage.audio_duration_s,
     "audio_generated_frames": lambda stage: stage.audio_generated_frames,
+    "audio_rtf": lambda stage: stage.audio_rtf,
+    "first_output_ms": lambda stage: stage.first_output_ms,
     "image_num": lambda stage: stage.image_num,
     "resolution": lambda stage: stage.resolution,
 }
-"""Rows of what only some models make."""
+"""Rows of what only some stages make."""
 OF_EDGE: Mapping[str, Callable[[TransferEdgeStats], Cell]] = {
     "in_flight_time_ms": lambda edge: edge.in_flight_time_ms,
     "rx_decode_time_ms": lambda edge: edge.rx_decode_time_ms,

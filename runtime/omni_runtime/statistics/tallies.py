@@ -1,6 +1,6 @@
 """Counters that cost next to nothing to count: one thread counts, another reads. Prometheus's own lock each time."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from prometheus_client import CollectorRegistry
@@ -11,7 +11,7 @@ class Tally:
     """A counter with labels."""
 
     def __init__(self, name: str, text: str, labels: Sequence[str], registry: CollectorRegistry) -> None:
-        self.counts: Counter[tuple[str, ...]] = Counter()
+        self.counts: defaultdict[tuple[str, ...], float] = defaultdict(float)
         self._name = name
         self._text = text
         self._labels = labels

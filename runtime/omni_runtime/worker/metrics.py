@@ -56,7 +56,7 @@ class WorkerMetrics:
 
     def outcomes(self) -> dict[str, int]:
         """Requests ended so far, by outcome."""
-        return {outcome: count for (outcome,), count in self._requests.counts.items()}
+        return {outcome: int(count) for (outcome,), count in self._requests.counts.items()}
 
     def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
         """A gauge that is read when it is scraped."""

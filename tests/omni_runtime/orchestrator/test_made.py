@@ -20,6 +20,8 @@ def array(dtype: str, *shape: int) -> Array:
         ({"image": array("uint8", 5, 4, 8, 3)}, Made(5, "8x4")),
         ({"audio": array("float32", 900)}, Made(audio_frames=900)),
         ({"audio": array("float32", 2, 900)}, Made(audio_frames=900)),
+        ({"audio": array("float32", 900), "sample_rate": 300}, Made(audio_frames=900, audio_s=3.0)),
+        ({"audio": array("float32", 900), "sample_rate": 0}, Made(audio_frames=900)),
         ({"image": array("uint8", 7)}, NOTHING_MADE),
         ({"image": "a fox", "text": "a fox"}, NOTHING_MADE),
     ],

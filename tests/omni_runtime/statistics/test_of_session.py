@@ -176,10 +176,22 @@ async def test_a_stage_that_the_caller_does_without_is_in_no_figure(tmp_path: Pa
     assert metrics.get_sample_value("omni_frontend_stage_wall_seconds_count", {"stage": "vocoder"}) is None
 
 
-async def test_sound_is_counted_in_samples(tmp_path: Path) -> None:
+async def test_sound_is_counted_in_samples_and_in_seconds(tmp_path: Path) -> None:
     samples = Array("float32", (2, 480), memoryview(bytes(2 * 480 * 4)))
     model_of = fake_model_of({"vocoder": {"fake": {}, "output": {"modality": "audio"}}}, [])
     engines: Any = {"vocoder": Painter({"audio": samples, "sample_rate": 24_000}, StageUsage())}
     async with running_model(model_of, tmp_path, engines, settings=MEASURED) as model:
-        [stage] = (await ended(model)).stages
-    assert stage.audio_generated_frames == 480
+        stats = await ended(model)
+    [stage] = stats.stages
+    assert (stage.audio_generated_frames, stage.audio_duration_s) == (480, 0.02)
+    assert stage.audio_rtf == pytest.approx(stats.e2e.e2e_total_ms / 1000 / 0.02)
+
+
+async def test_the_first_of_an_answer_that_comes_in_parts_is_told_apart_from_the_last(tmp_path: Path) -> None:
+    stages = {
+        "thinker": {"fake": {"behavior": "burst", "steps": 5, "delaySeconds": 0.02}, "output": {"modality": "text"}}
+    }
+    async with running_model(fake_model_of(stages, []), tmp_path, settings=MEASURED) as model:
+        stats = await ended(model)
+    [stage] = stats.stages
+    assert 20 <= stage.first_output_ms <= stats.e2e.e2e_total_ms - 60
