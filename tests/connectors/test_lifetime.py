@@ -49,6 +49,16 @@ async def test_a_released_payload_is_gone_and_says_so(large_peer: Peer, consumer
         await consumer.get(handle, PATIENCE_S)
 
 
+async def test_what_is_read_and_what_fails_is_counted(large_peer: Peer, consumer: ConnectorSet):
+    handle = await large_peer.put("raw", MIB)
+    await consumer.get(handle, PATIENCE_S)
+    await large_peer.release(handle)
+    with pytest.raises(TransferError):
+        await consumer.get(handle, PATIENCE_S)
+    counters = consumer.health()["shm" if handle.connector == "auto" else handle.connector].counters
+    assert (counters.gets, counters.get_bytes, counters.errors) == (1, handle.size_bytes, 1)
+
+
 async def test_a_late_reader_gets_the_payload_until_the_deadline_and_an_error_after(
     large_peer: Peer, consumer: ConnectorSet
 ):

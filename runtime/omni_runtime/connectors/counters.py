@@ -1,7 +1,11 @@
 """What a connector has done since its start, and whether it works now."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
+
+from omni_contract.wire.errors import TransferError
 
 
 @dataclass
@@ -16,6 +20,23 @@ class Counters:
     detours: int = 0
     """Payloads that came over gRPC because the connector's own way failed."""
     errors: int = 0
+
+    def put(self, size_bytes: int) -> None:
+        self.puts += 1
+        self.put_bytes += size_bytes
+
+    def got(self, size_bytes: int) -> None:
+        self.gets += 1
+        self.get_bytes += size_bytes
+
+    @contextmanager
+    def failures(self) -> Iterator[None]:
+        """Counts the transfer that fails inside."""
+        try:
+            yield
+        except TransferError:
+            self.errors += 1
+            raise
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from omni_contract.wire.stage_pb2 import (
 from omni_contract.wire.stage_pb2_grpc import StageWorkerStub
 from omni_runtime.connectors.budget import PayloadGoneError, StoreFullError
 from omni_runtime.connectors.channels import ChannelPool
+from omni_runtime.connectors.counters import ConnectorHealth, Counters
 from omni_runtime.connectors.protocol import Census, ConnectorContext
 from omni_runtime.connectors.releases import Releases
 
@@ -32,6 +33,7 @@ class GrpcConnector:
         self._transport = context.transport
         self._channels = ChannelPool(context.transport)
         self._releases = Releases(self._channels)
+        self.counters = Counters()
 
     async def open(self) -> None:
         pass
@@ -46,9 +48,16 @@ class GrpcConnector:
             raise TransferError(edge, request_id, str(error)) from error
         handle = self._handle(key, request_id, edge, remaining_s, HANDLE_KIND_OBJECT)
         handle.size_bytes = encoded.size_bytes
+        self.counters.put(encoded.size_bytes)
         return handle
 
     async def get(self, handle: Handle, remaining_s: float) -> Payload:
+        with self.counters.failures():
+            payload = await self._get(handle, remaining_s)
+        self.counters.got(handle.size_bytes)
+        return payload
+
+    async def _get(self, handle: Handle, remaining_s: float) -> Payload:
         block = self._block(handle)
         filled = 0
         async for piece in self._fetch(handle, remaining_s):
@@ -102,6 +111,10 @@ class GrpcConnector:
 
     def census(self) -> Census:
         return Census(payloads=len(self._store), size_bytes=self._store.size_bytes)
+
+    def health(self) -> ConnectorHealth:
+        """Trouble is the other end's, and told by its errors."""
+        return ConnectorHealth("", self.counters)
 
     async def wait_empty(self) -> None:
         await self._store.wait_empty()

@@ -92,18 +92,13 @@ class Yuanrong(ElsewhereConnector):
             raise TransferError(edge, request_id, f"the data system does not take it: {error}") from error
         handle = self._object_handle("", request_id, edge, remaining_s)
         handle.size_bytes = encoded.size_bytes
-        self.counters.puts += 1
-        self.counters.put_bytes += encoded.size_bytes
+        self.counters.put(encoded.size_bytes)
         return self._held_by("data system", key, handle, remaining_s, lambda: self._removals.add(key))
 
     async def get(self, handle: Handle, remaining_s: float) -> Payload:
-        try:
+        with self.counters.failures():
             payload = await self._get(handle, remaining_s)
-        except TransferError:
-            self.counters.errors += 1
-            raise
-        self.counters.gets += 1
-        self.counters.get_bytes += handle.size_bytes
+        self.counters.got(handle.size_bytes)
         return payload
 
     def health(self) -> ConnectorHealth:

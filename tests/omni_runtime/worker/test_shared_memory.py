@@ -81,6 +81,7 @@ async def test_arenas_show_in_the_metrics(tmp_path: Path, memory: Path, free_por
     assert 'omni_worker_arena_bytes{connector="shm",what="size"} 8.388608e+06' in text
     assert 'omni_worker_arena_blocks{connector="shm",what="used"} 1.0' in text
     assert 'omni_worker_arena_blocks{connector="shm",what="lingering"} 0.0' in text
+    assert 'omni_worker_connector_events_total{connector="shm",what="puts"} 1.0' in text
 
 
 async def test_a_stage_that_needs_more_shared_memory_than_there_is_says_so_and_ends(tmp_path: Path, memory: Path):

@@ -3,8 +3,6 @@
 import asyncio
 import logging
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from omni_contract.wire.codec import CodecError, decode
 from omni_contract.wire.errors import TransferError
@@ -39,7 +37,7 @@ class PooledConnector(ElsewhereConnector):
         """Fills the block, or frees it and raises ReadFailedError or PayloadGoneError; so also when cancelled."""
 
     async def get(self, handle: Handle, remaining_s: float) -> Payload:
-        with self._counted_errors():
+        with self.counters.failures():
             self._check_size(handle)
             if remaining_s <= 0:
                 raise transfer_error(handle, "the deadline had passed before the transfer began")
@@ -49,8 +47,7 @@ class PooledConnector(ElsewhereConnector):
             except TimeoutError as error:
                 reason = f"owner {handle.owner} did not deliver within {remaining_s:.1f} s"
                 raise transfer_error(handle, reason) from error
-        self.counters.gets += 1
-        self.counters.get_bytes += handle.size_bytes
+        self.counters.got(handle.size_bytes)
         return payload
 
     @property
@@ -97,14 +94,6 @@ class PooledConnector(ElsewhereConnector):
         if self._header_bytes + handle.size_bytes > self._pool.size_bytes:
             reason = f"{handle.size_bytes:,} bytes are above this process's limit of {self._pool.size_bytes:,}"
             raise transfer_error(handle, reason)
-
-    @contextmanager
-    def _counted_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except TransferError:
-            self.counters.errors += 1
-            raise
 
 
 def transfer_error(handle: Handle, reason: str) -> TransferError:

@@ -82,8 +82,7 @@ class MooncakeStore(PooledConnector):
             raise TransferError(edge, request_id, f"the store does not take it: {error}") from error
         handle = self._object_handle("", request_id, edge, remaining_s)
         handle.size_bytes = encoded.size_bytes
-        self.counters.puts += 1
-        self.counters.put_bytes += encoded.size_bytes
+        self.counters.put(encoded.size_bytes)
         return self._held_by("store", key, handle, remaining_s, lambda: self._segment.remove(key))
 
     def health(self) -> ConnectorHealth:

@@ -67,8 +67,7 @@ class MooncakeTransferEngine(PooledConnector):
         handle.size_bytes = encoded.size_bytes
         handle.locator = LOCATOR.pack(block.address) + self._engine.session.encode()
         held.sign(handle.key)
-        self.counters.puts += 1
-        self.counters.put_bytes += encoded.size_bytes
+        self.counters.put(encoded.size_bytes)
         return handle
 
     def health(self) -> ConnectorHealth:

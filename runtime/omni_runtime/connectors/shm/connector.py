@@ -15,6 +15,7 @@ from omni_contract.wire.errors import TransferError
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.connectors.budget import PayloadGoneError
+from omni_runtime.connectors.counters import ConnectorHealth, Counters
 from omni_runtime.connectors.elsewhere import ElsewhereConnector
 from omni_runtime.connectors.grpc import GrpcConnector
 from omni_runtime.connectors.protocol import ArenaCensus, Census, ConnectorContext, ConnectorError, Production
@@ -34,6 +35,7 @@ class ShmConnector(ElsewhereConnector):
 
     def __init__(self, context: ConnectorContext) -> None:
         super().__init__(context)
+        self.counters = Counters()
         self._settings = context.settings_as(ShmSettings)
         self._folder = Path(self._settings.directory) if self._settings.directory else context.memory.folder
         self._size_bytes = int(quantity(self._settings.size))
@@ -90,6 +92,12 @@ class ShmConnector(ElsewhereConnector):
         return await self._held(handle, self._arena, block, encoded, deadline_s)
 
     async def get(self, handle: Handle, remaining_s: float) -> Payload:
+        with self.counters.failures():
+            payload = self._get(handle, remaining_s)
+        self.counters.got(handle.size_bytes)
+        return payload
+
+    def _get(self, handle: Handle, remaining_s: float) -> Payload:
         if remaining_s <= 0:
             raise _transfer_error(handle, "the deadline had passed before the transfer began")
         locator = locator_of(handle)
@@ -121,6 +129,10 @@ class ShmConnector(ElsewhereConnector):
         """The store counts the payloads."""
         return Census(payloads=0, size_bytes=self._arena.census().used_bytes if self._arena else 0)
 
+    def health(self) -> ConnectorHealth:
+        """A full arena is no trouble of the connector's; `arena_census` tells of it."""
+        return ConnectorHealth("", self.counters)
+
     def arena_census(self) -> ArenaCensus | None:
         return self._arena.census() if self._arena else None
 
@@ -148,6 +160,7 @@ class ShmConnector(ElsewhereConnector):
             EncodedPayload((block.memory,), encoded.size_bytes), deadline_s - _now(), lambda: arena.forget(offset)
         )
         arena.sign(block, handle.key)
+        self.counters.put(encoded.size_bytes)
         handle.size_bytes = encoded.size_bytes
         handle.locator = Locator(
             locality=self._context.memory.locality, arena=arena.name, offset=block.offset
