@@ -25,6 +25,12 @@ FRONTEND_IMAGE = "omni-operator/frontend"
 RUNTIME_IMAGE = "omni-operator/runtime-{vendor}"
 
 RESOURCES = {Vendor.NVIDIA: "nvidia.com/gpu", Vendor.ROCM: "amd.com/gpu", Vendor.ASCEND: "huawei.com/Ascend910"}
+VISIBLE_DEVICES = {
+    Vendor.NVIDIA: "CUDA_VISIBLE_DEVICES",
+    Vendor.ROCM: "HIP_VISIBLE_DEVICES",
+    Vendor.ASCEND: "ASCEND_RT_VISIBLE_DEVICES",
+}
+"""As the chart's values have them."""
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -73,7 +79,10 @@ def default_catalog() -> AcceleratorCatalog:
     return AcceleratorCatalog(
         profiles={
             vendor.value: VendorProfile(
-                vendor=vendor, image=RUNTIME_IMAGE.format(vendor=vendor), resource=RESOURCES.get(vendor)
+                vendor=vendor,
+                image=RUNTIME_IMAGE.format(vendor=vendor),
+                resource=RESOURCES.get(vendor),
+                visible_devices_variable=VISIBLE_DEVICES.get(vendor),
             )
             for vendor in vendors
         },

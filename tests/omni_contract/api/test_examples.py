@@ -7,7 +7,7 @@ import pytest
 from omni_contract.accelerators import AcceleratorCatalog, Pool, Vendor, VendorProfile
 from omni_contract.api.load import load_model
 from omni_contract.cli import main
-from omni_contract.resolve import ResolvedModel, resolve
+from omni_contract.resolve import ResolvedModel, managed_stores, resolve
 from tests.support.model_files import catalog
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
@@ -56,6 +56,10 @@ def test_the_fused_model_runs_as_one_stage_from_the_same_checkpoint() -> None:
     assert fused.edges == ()
     assert fused.source == split.source
     assert fused.stages[0].sampling == split.stages[0].sampling
+
+
+def test_the_model_over_a_store_has_its_master_started() -> None:
+    assert managed_stores(_example("tiny-qwen-image-store.yaml", CPU_ONLY)) == ("store",)
 
 
 def test_the_model_in_one_pod_has_two_stages_on_one_device() -> None:

@@ -10,6 +10,11 @@ from omni_operator.commands.render import command
 from tests.support.operator_models import CATALOG, a_model, a_spec, a_stage
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "tiny-qwen-image.yaml"
+FOR_CLUSTERS = [
+    path
+    for path in sorted(EXAMPLE.parent.glob("*.yaml"))
+    if any(command in path.read_text() for command in ("kubectl apply", "omni render"))
+]
 
 
 def render(*arguments: str) -> int:
@@ -24,6 +29,13 @@ def test_the_example_becomes_its_objects(capsys: pytest.CaptureFixture[str]) -> 
     names = {(one["kind"], one["metadata"]["name"]) for one in objects}
     assert ("Deployment", "tiny-qwen-image-denoiser") in names
     assert ("Service", "tiny-qwen-image-frontend") in names
+
+
+@pytest.mark.parametrize("path", FOR_CLUSTERS, ids=lambda path: path.stem)
+def test_every_example_for_clusters_can_be_rendered_without_a_catalog(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert render(str(path)) == 0, capsys.readouterr().err
 
 
 def test_a_catalog_says_which_pools_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
