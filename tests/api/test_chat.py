@@ -223,3 +223,27 @@ def test_headers_name_the_seed_and_every_replica(talker: OpenAI) -> None:
     raw = talker.chat.completions.with_raw_response.create(model=MODEL, messages=said(WORDS), seed=4)
     assert raw.headers["x-omni-seed"] == "4"
     assert raw.headers["x-omni-replicas"] == "; ".join(f"{stage}={stage}" for stage in STAGES)
+
+
+TOOL: Any = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+CALLING = 'I look <tool_call>{"name":"look","arguments":{"at":"fox"}}</tool_call>'
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_a_model_writes_as_a_call_of_a_tool_is_given_as_one(talker: OpenAI, stream: bool) -> None:
+    asked: dict[str, Any] = {"messages": said(CALLING), "tools": [TOOL], "max_tokens": 3, **TEXT_ONLY}
+    if stream:
+        with talker.chat.completions.stream(model=MODEL, seed=0, **asked) as events:
+            choice: Any = events.get_final_completion().choices[0]
+    else:
+        choice = ask(talker, **asked).choices[0]
+    [call] = choice.message.tool_calls
+    assert (call.type, call.function.name, json.loads(call.function.arguments)) == ("function", "look", {"at": "fox"})
+    assert call.id.startswith("call_")
+    assert (choice.message.content.strip(), choice.finish_reason) == ("I look", "tool_calls")
+
+
+def test_without_tools_or_with_none_to_be_called_text_stays_text(talker: OpenAI) -> None:
+    for extra in ({}, {"tools": [TOOL], "tool_choice": "none"}):
+        choice = ask(talker, messages=said(CALLING), max_tokens=3, **TEXT_ONLY, **extra).choices[0]
+        assert (choice.message.content.strip(), choice.message.tool_calls) == (CALLING, None)

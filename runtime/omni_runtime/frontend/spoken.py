@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_runtime.frontend.answers import Delta, Ended, SoundDelta, SoundEnd, TextDelta
@@ -18,10 +18,13 @@ class AudioBytes:
 
 
 SpokenDelta: TypeAlias = TextDelta | AudioBytes | SoundEnd | Ended
+Other = TypeVar("Other")
 
 
-async def spoken(deltas: AsyncGenerator[Delta, None], writer: AudioWriter) -> AsyncGenerator[SpokenDelta, None]:
-    """Sound that ends early still ends as a file that players accept."""
+async def spoken(
+    deltas: AsyncGenerator[Delta | Other, None], writer: AudioWriter
+) -> AsyncGenerator[SpokenDelta | Other, None]:
+    """Sound that ends early still ends as a file that players accept. What is not sound stays as it is."""
     seconds = 0.0
     async with aclosing(deltas):
         async for delta in deltas:
@@ -37,7 +40,7 @@ async def spoken(deltas: AsyncGenerator[Delta, None], writer: AudioWriter) -> As
                     yield delta
                 case Ended():
                     yield replace(delta, audio_seconds=seconds)
-                case TextDelta():
+                case _:
                     yield delta
 
 

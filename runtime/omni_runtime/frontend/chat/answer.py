@@ -44,6 +44,23 @@ class Audio(BaseModel):
     transcript: str
 
 
+class CalledFunction(BaseModel):
+    name: str
+    arguments: str
+
+
+class ToolCall(BaseModel):
+    id: str
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
+class ToolCallChange(ToolCall):
+    """A call comes whole, once its arguments are complete."""
+
+    index: int
+
+
 class AssistantMessage(BaseModel):
     """`audio_error` is ours: why there is no audio, where only the text could be made."""
 
@@ -52,6 +69,7 @@ class AssistantMessage(BaseModel):
     refusal: None = None
     audio: Audio | None = None
     audio_error: ErrorBody | None = None
+    tool_calls: list[ToolCall] | None = None
 
 
 class Choice(BaseModel):
@@ -87,6 +105,7 @@ class MessageChange(BaseModel):
     content: str | None = None
     audio: AudioChange | None = None
     audio_error: ErrorBody | None = None
+    tool_calls: list[ToolCallChange] | None = None
 
 
 class ChoiceChange(BaseModel):

@@ -10,14 +10,18 @@ from omni_runtime.frontend.chat.answer import (
     AssistantMessage,
     Audio,
     AudioChange,
+    CalledFunction,
     Choice,
     ChoiceChange,
     FinishReason,
     Logprobs,
     MessageChange,
     TokenLogprob,
+    ToolCall,
+    ToolCallChange,
 )
 from omni_runtime.frontend.chat.parameters import Wanted
+from omni_runtime.frontend.chat.tool_calls import CalledTool
 from omni_runtime.frontend.errors import error_body
 from omni_runtime.frontend.spoken import AudioBytes, SpokenDelta
 
@@ -28,8 +32,12 @@ class ChoiceHead:
 
     index: int
     wanted: Wanted
-    audio_id: str
+    id: str
     created: int
+
+    @property
+    def audio_id(self) -> str:
+        return f"audio_{self.id}"
 
 
 @dataclass
@@ -41,11 +49,14 @@ class WholeChoice:
     audio_error: OmniError | None = None
     _text: list[str] = field(default_factory=list)
     _audio: list[bytes] = field(default_factory=list)
+    _calls: list[CalledTool] = field(default_factory=list)
     _logprobs: list[ChosenToken] = field(default_factory=list)
     _last: TextDelta = field(default_factory=lambda: TextDelta(""))
 
-    def take(self, delta: SpokenDelta) -> None:
+    def take(self, delta: SpokenDelta | CalledTool) -> None:
         match delta:
+            case CalledTool():
+                self._calls.append(delta)
             case TextDelta():
                 self._text.append(delta.text)
                 self._logprobs += delta.logprobs
@@ -61,7 +72,7 @@ class WholeChoice:
         return Choice(
             index=self.head.index,
             message=self._message(),
-            finish_reason=finish_reason(self._last),
+            finish_reason=finish_reason(self._last, bool(self._calls)),
             stop_reason=self._last.stop_reason,
             logprobs=logprobs_of(self._logprobs),
         )
@@ -75,6 +86,7 @@ class WholeChoice:
             content=text if self.head.wanted.text else None,
             audio=audio,
             audio_error=None if self.audio_error is None else error_body(self.audio_error),
+            tool_calls=[tool_call(self.head, number, call) for number, call in enumerate(self._calls)] or None,
         )
 
 
@@ -84,9 +96,10 @@ class TellingChoice:
     def __init__(self, head: ChoiceHead) -> None:
         self._head = head
         self._has_begun = False
+        self._calls = 0
         self._last = TextDelta("")
 
-    def changes(self, delta: SpokenDelta) -> Iterator[ChoiceChange]:
+    def changes(self, delta: SpokenDelta | CalledTool) -> Iterator[ChoiceChange]:
         if not self._has_begun:
             self._has_begun = True
             yield self._change(MessageChange(role="assistant", content=""))
@@ -95,6 +108,10 @@ class TellingChoice:
                 self._last = delta
                 if delta.text or delta.logprobs:
                     yield self._change(self._words(delta.text), logprobs=logprobs_of(delta.logprobs))
+            case CalledTool():
+                call = tool_call(self._head, self._calls, delta)
+                yield self._change(MessageChange(tool_calls=[ToolCallChange(index=self._calls, **call.model_dump())]))
+                self._calls += 1
             case AudioBytes():
                 data = base64.b64encode(delta.data).decode()
                 yield self._change(MessageChange(audio=AudioChange(id=self._head.audio_id, data=data)))
@@ -104,7 +121,7 @@ class TellingChoice:
                 yield ChoiceChange(
                     index=self._head.index,
                     delta=MessageChange(),
-                    finish_reason=finish_reason(self._last),
+                    finish_reason=finish_reason(self._last, bool(self._calls)),
                     stop_reason=self._last.stop_reason,
                 )
 
@@ -124,7 +141,17 @@ class TellingChoice:
         return ChoiceChange(index=self._head.index, delta=delta, finish_reason=None, logprobs=logprobs)
 
 
-def finish_reason(last: TextDelta) -> FinishReason:
+def tool_call(head: ChoiceHead, number: int, call: CalledTool) -> ToolCall:
+    return ToolCall(
+        id=f"call_{head.id}-{number}",
+        type="function",
+        function=CalledFunction(name=call.name, arguments=call.arguments),
+    )
+
+
+def finish_reason(last: TextDelta, has_called: bool) -> FinishReason:
+    if has_called:
+        return "tool_calls"
     return "length" if last.finish_reason == "length" else "stop"
 
 

@@ -13,6 +13,7 @@ from omni_runtime.frontend.chat.choice import ChoiceHead, TellingChoice, WholeCh
 from omni_runtime.frontend.chat.messages import chat_payload
 from omni_runtime.frontend.chat.parameters import check_limits, stage_parameters, wanted
 from omni_runtime.frontend.chat.schema import ChatCompletionRequest
+from omni_runtime.frontend.chat.tool_calls import CalledTool, with_tool_calls
 from omni_runtime.frontend.media.loader import MediaLoader
 from omni_runtime.frontend.models.service import check_served
 from omni_runtime.frontend.request_scope import RequestContext
@@ -37,6 +38,7 @@ class Chat:
     file: AudioFile
     sessions: Sequence[Session]
     heads: Sequence[ChoiceHead]
+    may_call_tools: bool
     lost_sound: OmniError | None
     """Why there will be no sound, if that is known from the start."""
 
@@ -141,7 +143,8 @@ class ChatService:
             text_stage=stage,
             file=AudioFile(body.audio_format, is_streamed=bool(body.stream)),
             sessions=self._orchestrator.submit_all(requests),
-            heads=[ChoiceHead(index, hoped, f"audio_{nonce}-{index}", created) for index in range(len(seeds))],
+            heads=[ChoiceHead(index, hoped, f"{nonce}-{index}", created) for index in range(len(seeds))],
+            may_call_tools=bool(body.tools) and body.tool_choice != "none",
             lost_sound=lost_sound,
         )
 
@@ -159,5 +162,7 @@ class ChatService:
                 choice.take(delta)
         return choice
 
-    def _spoken(self, chat: Chat, session: Session) -> AsyncGenerator[SpokenDelta, None]:
-        return spoken(deltas_of(session, chat.lost_sound), self._encoder.writer(chat.file))
+    def _spoken(self, chat: Chat, session: Session) -> AsyncGenerator[SpokenDelta | CalledTool, None]:
+        deltas = deltas_of(session, chat.lost_sound)
+        writer = self._encoder.writer(chat.file)
+        return spoken(with_tool_calls(deltas), writer) if chat.may_call_tools else spoken(deltas, writer)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Payload, Value
 from omni_contract.wire.stage_table import StageTable
-from omni_runtime.frontend.answers import Ended, TextDelta, deltas_of, merged
+from omni_runtime.frontend.answers import Delta, Ended, TextDelta, deltas_of, merged
 from omni_runtime.frontend.completions.choice import WritingChoice
 from omni_runtime.frontend.completions.schema import Completion, CompletionChoice, CompletionRequest
 from omni_runtime.frontend.models.service import check_served
@@ -19,6 +19,9 @@ from omni_runtime.frontend.text.sampling import seeds_of
 from omni_runtime.frontend.text.stage import text_stage
 from omni_runtime.frontend.text.usage import CompletionUsage, all_of, total, usage_of
 from omni_runtime.orchestrator import Orchestrator, Session, SessionRequest
+
+STAGE_FIELDS = {"prompt_token_ids": "prompt"}
+"""Words of the stages for what a field of the request has another name for."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class CompletionService:
         async with self.admitted(body, context) as writing:
             choices = [WritingChoice(index) for index in range(len(writing.sessions))]
             ends: dict[int, Ended] = {}
-            async with aclosing(merged([deltas_of(session) for session in writing.sessions])) as deltas:
+            async with aclosing(self._deltas(writing)) as deltas:
                 async for index, delta in deltas:
                     if isinstance(delta, TextDelta):
                         choices[index].take(delta)
@@ -86,7 +89,7 @@ class CompletionService:
         """The answer as it is written, the choices among each other."""
         choices = [WritingChoice(index) for index in range(len(writing.sessions))]
         ends: dict[int, Ended] = {}
-        async with aclosing(merged([deltas_of(session) for session in writing.sessions])) as deltas:
+        async with aclosing(self._deltas(writing)) as deltas:
             async for index, delta in deltas:
                 if isinstance(delta, TextDelta) and (change := choices[index].take(delta)) is not None:
                     yield writing.completion([change])
@@ -95,6 +98,14 @@ class CompletionService:
                     yield writing.completion([choices[index].end()])
         if body.wants_usage:
             yield writing.completion([], writing.usage(ends))
+
+    async def _deltas(self, writing: Writing) -> AsyncGenerator[tuple[int, Delta], None]:
+        try:
+            async with aclosing(merged([deltas_of(session) for session in writing.sessions])) as deltas:
+                async for numbered in deltas:
+                    yield numbered
+        except OmniError as error:
+            raise in_request_words(error) from error
 
     def _admit(self, body: CompletionRequest, context: RequestContext) -> Writing:
         table = self._orchestrator.table
@@ -127,6 +138,11 @@ class CompletionService:
             seed=seeds[0],
             sessions=self._orchestrator.submit_all(requests),
         )
+
+
+def in_request_words(error: OmniError) -> OmniError:
+    """A stage's refusal, naming the field that the client knows."""
+    return OmniError(error.code, error.message, STAGE_FIELDS.get(error.param or "", error.param))
 
 
 def payload_of(prompt: str | list[int]) -> Payload:
