@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from openai import AsyncOpenAI, InternalServerError
+from openai import APIError, AsyncOpenAI, InternalServerError
 
 from omni_contract.api.v1alpha1 import FrontendLimits
 from tests.support.chat_client import WAV_HEADER_BYTES, Heard, expected_pcm, expected_text, said, take
@@ -85,3 +85,29 @@ async def test_while_the_vocoder_is_away_text_is_served_and_audio_is_refused_cle
 def outputs(processes: ModelProcesses) -> dict[str, bool]:
     served: dict[str, bool] = httpx2.get(f"{processes.urls[0]}/readyz", trust_env=False).json()["outputs"]
     return served
+
+
+async def test_a_thinker_that_is_killed_mid_answer_ends_the_stream_with_a_clear_error(talking: ModelProcesses) -> None:
+    openai, whole = client(talking.urls[0]), Heard()
+    with pytest.raises(APIError, match="replica") as caught:
+        async for chunk in await openai.chat.completions.create(**asked(stream=True)):
+            take(whole, chunk)
+            if whole.kinds and not talking.has_ended(THINKER):
+                talking.kill(THINKER)
+    assert caught.value.code == "stage_unavailable"
+    assert whole.text[0] and expected_text(tokens=STEPS).startswith(whole.text[0]) and not whole.ends
+    for stage in (TALKER, VOCODER):
+        await stats_when(talking.plans[stage].health, holds_nothing, within_s=10)
+
+
+@pytest.mark.case("runtime:C1")
+async def test_a_client_that_leaves_a_chat_ends_it_on_every_stage(talking: ModelProcesses) -> None:
+    openai = client(talking.urls[0])
+    for chunks in (1, 5):
+        stream = await openai.chat.completions.create(**asked(stream=True, n=2))
+        for _ in range(chunks):
+            await anext(stream)
+        await stream.close()
+    for stage in (THINKER, TALKER, VOCODER):
+        await stats_when(talking.plans[stage].health, holds_nothing, within_s=10)
+    await answers_whole(openai)

@@ -8,6 +8,7 @@ from omni_contract.accelerators import Vendor
 from omni_contract.api.v1alpha1 import OutputSpec
 from omni_contract.resolve import StageLocation, stage_file, stage_revision, stage_table
 from omni_contract.resolve.resolved import ResolvedModel, ResolvedStage
+from omni_runtime.frontend.media.settings import MediaSettings, arguments_of
 from omni_runtime.local.dealing import deal
 from omni_runtime.local.devices import DEVICE_KINDS, Machine
 from omni_runtime.statistics.settings import StatsSettings
@@ -42,6 +43,7 @@ class Place:
     """None: what the file says."""
     profile_dir: Path | None = None
     stats: StatsSettings = field(default_factory=StatsSettings)
+    media: MediaSettings = field(default_factory=MediaSettings)
     admin_port: int | None = None
 
     @property
@@ -133,6 +135,7 @@ def _frontend_process(model: ResolvedModel, place: Place, table: Path) -> Proces
     admin = () if place.admin_port is None else ("--admin-port", str(place.admin_port))
     told = (
         *admin,
+        *arguments_of(place.media),
         *_tracing(place),
         *_statistics(place, model.frontend.log_stats),
         *_logging(place, model.frontend_log_level),

@@ -52,6 +52,7 @@ def serve(settings: ServeSettings) -> int:
             log_level=settings.log_level,
             profile_dir=settings.profile_dir,
             stats=settings.stats,
+            media=settings.media,
             admin_port=settings.admin_port,
         )
         plan = with_masters(model, place, lambda: free_port(LOOPBACK, 0))

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from omni_contract.accelerators import Vendor
 from omni_contract.wire.logs import LEVELS
+from omni_runtime.frontend.media import settings as media
+from omni_runtime.frontend.media.settings import MediaSettings
 from omni_runtime.statistics import settings as statistics
 from omni_runtime.statistics.settings import StatsSettings
 
@@ -31,6 +33,7 @@ class ServeSettings:
     trace_dir: Path | None = None
     profile_dir: Path | None = None
     stats: StatsSettings = field(default_factory=StatsSettings)
+    media: MediaSettings = field(default_factory=MediaSettings)
     admin_port: int | None = None
     allow_fake_engine: bool = False
     log_json: bool = False
@@ -57,6 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--profile-dir", type=Path, metavar="DIR", help="write profiles there, for `omni control start-profile`"
     )
     statistics.add_arguments(parser)
+    media.add_arguments(parser)
     parser.add_argument("--admin-port", type=int, help="serve the control calls over HTTP on this port of this host")
     parser.add_argument("--allow-fake-engine", action="store_true", help="accept stages without a model, for tests")
     parser.add_argument("--log-json", action="store_true", help="log lines as JSON objects")
@@ -78,6 +82,7 @@ def settings_from(arguments: Namespace) -> ServeSettings:
         trace_dir=arguments.trace_dir,
         profile_dir=arguments.profile_dir,
         stats=statistics.settings_from(arguments),
+        media=media.settings_from(arguments),
         admin_port=arguments.admin_port,
         allow_fake_engine=arguments.allow_fake_engine,
         log_json=arguments.log_json,

@@ -1,8 +1,12 @@
 """The frontend's settings: what holds if nothing is said."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from omni_runtime.frontend.media.settings import NUMBERS, MediaSettings, arguments_of
 from omni_runtime.frontend.settings import FrontendSettings, add_arguments, settings_from
 
 
@@ -20,3 +24,23 @@ def test_a_frontend_that_is_told_nothing_is_reached_from_this_host_only():
 def test_workers_are_reached_in_the_clear_unless_there_is_a_certificate():
     assert settings().tls is None
     assert settings("--tls", "/etc/omni/tls").tls == Path("/etc/omni/tls")
+
+
+def test_media_come_from_public_addresses_and_no_folder_unless_it_is_said():
+    assert settings().media == MediaSettings()
+    opened = settings("--media-allow-private-addresses", "--media-folder", "/a", "--media-folder", "/b").media
+    assert (opened.allow_private_addresses, opened.folders) == (True, (Path("/a"), Path("/b")))
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_every_limit_of_media_has_a_flag_and_another_process_is_told_of_it(name: str):
+    flag = f"--media-{name.removesuffix('_s').replace('_', '-')}"
+    changed = settings(flag, "7").media
+    assert changed == replace(MediaSettings(), **{name: 7})
+    assert settings(*arguments_of(changed)).media == changed
+    assert arguments_of(settings().media) == ()
+
+
+def test_another_process_is_told_of_what_media_may_be_fetched_from():
+    opened = settings("--media-allow-private-addresses", "--media-folder", "/a").media
+    assert settings(*arguments_of(opened)).media == opened

@@ -10,6 +10,7 @@ from omni_contract.resolve import ResolvedModel
 from omni_contract.resolve.resolved import ResolvedDiagnostics
 from omni_contract.wire.stage_file import StageFile
 from omni_contract.wire.stage_table import StageTable
+from omni_runtime.frontend.media.settings import MediaSettings
 from omni_runtime.local.devices import Machine
 from omni_runtime.local.plan import LocalPlan, Place, local_plan
 from omni_runtime.statistics.settings import StatsSettings
@@ -151,3 +152,9 @@ def test_the_file_may_ask_for_tables_by_itself() -> None:
     frontend = model.frontend.model_copy(update={"log_stats": True})
     assert "--log-stats" in local_plan(replace(model, frontend=frontend), place()).frontend.arguments
     assert "--log-stats" not in local_plan(model, place()).frontend.arguments
+
+
+def test_the_frontend_is_told_from_where_media_may_come() -> None:
+    told = local_plan(example_model(), place(media=MediaSettings(folders=(Path("/media"),)))).frontend.arguments
+    assert told[told.index("--media-folder") + 1] == "/media"
+    assert "--media-folder" not in local_plan(example_model(), place()).frontend.arguments

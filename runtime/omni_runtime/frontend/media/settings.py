@@ -25,6 +25,16 @@ class MediaSettings:
 
 
 DEFAULTS = MediaSettings()
+NUMBERS = {
+    "max_bytes": "most bytes of one file",
+    "fetch_timeout_s": "seconds for fetching one file",
+    "decode_timeout_s": "seconds for decoding one file",
+    "max_audio_seconds": "longest sound",
+    "max_video_seconds": "longest video",
+    "max_video_frames": "most frames that are read of a video",
+    "max_video_frame_pixels": "most pixels of each of them; larger ones are scaled down",
+}
+"""Fields with a flag of their own, and what it is for."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,28 +52,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="fetch media of requests also from private and loopback addresses: whoever may ask the model can then "
         "reach what this machine can",
     )
-    _number(parser, "--media-max-bytes", int, DEFAULTS.max_bytes, "most bytes of one file")
-    _number(parser, "--media-fetch-timeout", float, DEFAULTS.fetch_timeout_s, "seconds for fetching one file")
-    _number(parser, "--media-decode-timeout", float, DEFAULTS.decode_timeout_s, "seconds for decoding one file")
-    _number(parser, "--media-max-audio-seconds", float, DEFAULTS.max_audio_seconds, "longest sound")
-    _number(parser, "--media-max-video-seconds", float, DEFAULTS.max_video_seconds, "longest video")
-    _number(parser, "--media-max-video-frames", int, DEFAULTS.max_video_frames, "frames that are read of a video")
+    for name, what in NUMBERS.items():
+        default = getattr(DEFAULTS, name)
+        parser.add_argument(_flag(name), type=type(default), default=default, help=f"{what} (default: %(default)s)")
 
 
 def settings_from(arguments: argparse.Namespace) -> MediaSettings:
     return MediaSettings(
-        folders=tuple(arguments.media_folder),
+        folders=tuple(folder.resolve() for folder in arguments.media_folder),
         allow_private_addresses=arguments.media_allow_private_addresses,
-        max_bytes=arguments.media_max_bytes,
-        fetch_timeout_s=arguments.media_fetch_timeout,
-        decode_timeout_s=arguments.media_decode_timeout,
-        max_audio_seconds=arguments.media_max_audio_seconds,
-        max_video_seconds=arguments.media_max_video_seconds,
-        max_video_frames=arguments.media_max_video_frames,
+        **{name: getattr(arguments, _flag(name).strip("-").replace("-", "_")) for name in NUMBERS},
     )
 
 
-def _number(
-    parser: argparse.ArgumentParser, flag: str, kind: type[int] | type[float], default: float, what: str
-) -> None:
-    parser.add_argument(flag, type=kind, default=default, help=f"{what} (default: %(default)s)")
+def arguments_of(settings: MediaSettings) -> tuple[str, ...]:
+    """What gives another process the same settings; nothing for those that are as by default."""
+    folders = [argument for folder in settings.folders for argument in ("--media-folder", str(folder))]
+    private = ["--media-allow-private-addresses"] if settings.allow_private_addresses else []
+    changed = [name for name in NUMBERS if getattr(settings, name) != getattr(DEFAULTS, name)]
+    numbers = [argument for name in changed for argument in (_flag(name), str(getattr(settings, name)))]
+    return (*folders, *private, *numbers)
+
+
+def _flag(name: str) -> str:
+    """As of other settings, seconds are said in the help alone."""
+    return f"--media-{name.removesuffix('_s').replace('_', '-')}"
