@@ -5,9 +5,11 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -58,16 +60,23 @@ def command_line(pid: int) -> str:
         return ""
 
 
-def write_files(folder: Path) -> None:
-    """The operator's own, moved to this folder and to free ports."""
+def write_files(folder: Path, arena: Path, **fields: Any) -> None:
+    """The operator's own, moved to these folders and to free ports."""
     stages = [a_stage(name, drain={"timeoutSeconds": 5}) for name in ("denoiser", "decoder")]
-    children = children_of(a_model(a_spec(*stages, placement={"colocate": [["denoiser", "decoder"]]})))
+    spec = {**a_spec(*stages, placement={"colocate": [["denoiser", "decoder"]]}), **fields}
+    children = children_of(a_model(spec))
     volumes = child(children, "Deployment", "toy-colocation-with-denoiser")["spec"]["template"]["spec"]["volumes"]
     name = next(one["configMap"]["name"] for one in volumes if one["name"] == "stage-files")
-    (folder / "arena").mkdir()
     data = {folder / file: text for file, text in child(children, "ConfigMap", name)["data"].items()}
-    for file, text in moved(data, folder).items():
+    for file, text in moved(data, folder, arena).items():
         file.write_text(text)
+
+
+@pytest.fixture
+def arena() -> Iterator[Path]:
+    """In memory, as the pod's volume is."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
 
 
 @contextmanager
@@ -93,17 +102,17 @@ def running_group(folder: Path) -> Iterator[Group]:
             assert running.remains() == set()
 
 
-def moved(files: dict[Path, str], folder: Path) -> dict[Path, str]:
+def moved(files: dict[Path, str], folder: Path, arena: Path) -> dict[Path, str]:
     ports = iter(free_ports(6))
-    places = {"/etc/omni": str(folder), "/var/lib/omni/arena": str(folder / "arena"), "0.0.0.0": "127.0.0.1"}
+    places = {"/etc/omni": str(folder), "/var/lib/omni/arena": str(arena), "0.0.0.0": "127.0.0.1"}
     taken = {str(port): str(next(ports)) for port in (50051, 50052, 9090, 50061, 50062, 9091)}
     for old, new in {**places, **taken}.items():
         files = {path: text.replace(old, new) for path, text in files.items()}
     return files
 
 
-def test_a_pod_is_ready_once_all_of_its_stages_are_and_ends_when_it_is_told_to(tmp_path: Path) -> None:
-    write_files(tmp_path)
+def test_a_pod_is_ready_once_all_of_its_stages_are_and_ends_when_it_is_told_to(tmp_path: Path, arena: Path) -> None:
+    write_files(tmp_path, arena)
     with running_group(tmp_path) as running:
         eventually("the group is ready", running.is_ready)
         assert len(running.workers()) == 2
@@ -112,8 +121,8 @@ def test_a_pod_is_ready_once_all_of_its_stages_are_and_ends_when_it_is_told_to(t
         assert running.remains() == set()
 
 
-def test_a_stage_that_is_killed_ends_the_whole_pod(tmp_path: Path) -> None:
-    write_files(tmp_path)
+def test_a_stage_that_is_killed_ends_the_whole_pod(tmp_path: Path, arena: Path) -> None:
+    write_files(tmp_path, arena)
     with running_group(tmp_path) as running:
         eventually("the group is ready", running.is_ready)
         os.kill(running.workers()[-1], signal.SIGKILL)
@@ -123,8 +132,8 @@ def test_a_stage_that_is_killed_ends_the_whole_pod(tmp_path: Path) -> None:
         assert running.remains() == set()
 
 
-def test_a_pod_is_not_ready_while_one_of_its_stages_is_silent(tmp_path: Path) -> None:
-    write_files(tmp_path)
+def test_a_pod_is_not_ready_while_one_of_its_stages_is_silent(tmp_path: Path, arena: Path) -> None:
+    write_files(tmp_path, arena)
     with running_group(tmp_path) as running:
         eventually("the group is ready", running.is_ready)
         frozen = running.workers()[0]
@@ -134,8 +143,8 @@ def test_a_pod_is_not_ready_while_one_of_its_stages_is_silent(tmp_path: Path) ->
         assert becomes(running.is_ready, within_s=10)
 
 
-def test_the_last_words_of_a_stage_that_cannot_start_are_the_pod_s(tmp_path: Path) -> None:
-    write_files(tmp_path)
+def test_the_last_words_of_a_stage_that_cannot_start_are_the_pod_s(tmp_path: Path, arena: Path) -> None:
+    write_files(tmp_path, arena)
     file = tmp_path / "decoder.json"
     said = json.loads(file.read_text())
     file.write_text(json.dumps({**said, "unheardOf": 1}))
@@ -144,8 +153,20 @@ def test_the_last_words_of_a_stage_that_cannot_start_are_the_pod_s(tmp_path: Pat
         assert ended.last_message().startswith(f"stage file {file} cannot be used")
 
 
-def test_nothing_outlives_a_supervisor_that_is_killed(tmp_path: Path) -> None:
-    write_files(tmp_path)
+@pytest.mark.case("operator:O03")
+def test_a_pod_that_crashes_again_and_again_finds_its_memory_free(tmp_path: Path, arena: Path) -> None:
+    """The volume outlives the container, and what a crash leaves in it is nobody's."""
+    edges = [{"from": "denoiser", "to": "decoder", "connector": "shm"}]
+    write_files(tmp_path, arena, edges=edges, connectors=[{"name": "shm", "shm": {"size": "16Mi"}}])
+    for _ in range(5):
+        with running_group(tmp_path) as running:
+            eventually("the group is ready", running.is_ready)
+            assert len(list(arena.iterdir())) == 1
+            running.process.kill()
+
+
+def test_nothing_outlives_a_supervisor_that_is_killed(tmp_path: Path, arena: Path) -> None:
+    write_files(tmp_path, arena)
     with running_group(tmp_path) as running:
         eventually("the group is ready", running.is_ready)
         running.process.kill()

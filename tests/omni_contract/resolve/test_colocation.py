@@ -142,6 +142,7 @@ def test_a_folder_of_local_mode_means_nothing_in_a_pod() -> None:
     assert connector.shm.directory is None
 
 
+@pytest.mark.case("operator:O09")
 def test_an_edge_inside_a_pod_may_ask_for_shared_memory_by_name() -> None:
     edge = {"from": "denoiser", "to": "vae-decoder", "connector": "shm"}
     assert model({"edges": [edge]}).edges[1].connector == "shm"
