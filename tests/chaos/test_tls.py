@@ -13,7 +13,7 @@ from omni_contract.wire.names import FRONTEND
 from omni_runtime.local.health import wait_until_ready
 from tests.support.certificates import CertificateMaker, name_of
 from tests.support.fake_chain import MODEL, STAGES, fake_chain
-from tests.support.model_processes import ModelProcesses, model_processes
+from tests.support.model_processes import ModelProcesses, free_ports, model_processes
 from tests.support.picture_client import wrong_pictures
 
 PATIENT = FrontendLimits(queue_timeout_seconds=1)
@@ -93,3 +93,21 @@ async def test_a_frontend_whose_files_are_wrong_ends_with_the_name_of_the_file(
         processes.spawn("frontend-0")
         assert await processes.wait("frontend-0", timeout_s=60) == 2
         assert f"{folder}/tls.crt: No such file or directory" in processes.log("frontend-0")
+
+
+async def test_the_frontend_s_admin_port_reaches_its_stages_over_mutual_tls(
+    maker: CertificateMaker, tmp_path: Path
+) -> None:
+    [port] = free_ports(1)
+    with model_processes(fake_chain(), tmp_path) as processes:
+        give_certificates(processes, maker, *processes.plans)
+        plan = processes.plans["frontend-0"]
+        processes.plans["frontend-0"] = replace(plan, arguments=(*plan.arguments, "--admin-port", str(port)))
+        await start(processes, "frontend-0")
+        url = f"http://127.0.0.1:{port}"
+        async with aiohttp.ClientSession() as session:
+            async with session.post(f"{url}/sleep?stage=denoiser") as answer:
+                assert (answer.status, (await answer.json())["replicas"][0]["answer"]) == (200, {"freed_bytes": 0})
+            async with session.get(f"{url}/stats") as answer:
+                told = {one["stage"]: one["answer"]["state"] for one in (await answer.json())["replicas"]}
+        assert told == dict.fromkeys(STAGES, "ready") | {"denoiser": "asleep"}
