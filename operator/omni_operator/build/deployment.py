@@ -89,6 +89,7 @@ def _container(stage: ResolvedStage, has_tls: bool) -> Manifest:
         "env": pod.environment(LIBRARIES, stage.device.env),
         "ports": [
             port_named("grpc", wire.STAGE_PORT),
+            port_named("pipe", wire.PIPE_PORT),
             port_named("metrics", wire.METRICS_PORT),
             *([port_named("health", wire.HEALTH_PORT)] if has_tls else ()),
         ],

@@ -155,6 +155,7 @@ def _container(group: ResolvedGroup, members: Sequence[Member], arena_bytes: int
         "env": pod.environment(deployment.LIBRARIES, device.env),
         "ports": [
             *(deployment.port_named(f"grpc-{one.ports.index}", one.ports.stage) for one in members),
+            *(deployment.port_named(f"pipe-{one.ports.index}", one.ports.pipe) for one in members),
             *(deployment.port_named(f"metrics-{one.ports.index}", one.ports.metrics) for one in members),
             deployment.port_named("health", wire.GROUP_HEALTH_PORT),
         ],
