@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,8 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from omni_contract.wire.exit_codes import ExitCode
-from omni_contract.wire.names import HEALTH_READY
+from omni_contract.wire.names import HEALTH_READY, certificate_name
+from tests.support.certificates import CertificateMaker
 from tests.support.model_processes import MARK, free_ports
 from tests.support.operator_models import a_model, a_spec, a_stage, child, children_of
 from tests.support.process_census import processes_with
@@ -88,7 +90,7 @@ def running_group(folder: Path) -> Iterator[Group]:
         log.open("w") as stderr,
         subprocess.Popen(
             [sys.executable, "-m", "omni_runtime.local.group", *arguments],
-            env={**os.environ, MARK: mark},
+            env={**os.environ, MARK: mark, "OMNI_NAMESPACE": "team"},
             stderr=stderr,
             text=True,
         ) as process,
@@ -163,6 +165,33 @@ def test_a_pod_that_crashes_again_and_again_finds_its_memory_free(tmp_path: Path
             eventually("the group is ready", running.is_ready)
             assert len(list(arena.iterdir())) == 1
             running.process.kill()
+
+
+def test_each_stage_of_a_pod_shows_its_own_certificate(tmp_path: Path, arena: Path) -> None:
+    write_files(tmp_path, arena, network={"tls": {"secretName": "toy-tls"}})
+    maker = CertificateMaker.create(tmp_path)
+    for stage in ("denoiser", "decoder"):
+        pair = maker.authority.server(stage, [certificate_name(stage, "toy", "team")])
+        (tmp_path / "tls" / stage).parent.mkdir(exist_ok=True)
+        maker.fill(tmp_path / "tls" / stage, pair)
+    with running_group(tmp_path) as running:
+        eventually("the group is ready", running.is_ready)
+        addresses = [listening(tmp_path, member) for member in (0, 1)]
+        shown = [names_of(ssl.get_server_certificate(address)) for address in addresses]
+        assert shown == ["denoiser.toy.team.omni", "decoder.toy.team.omni"]
+
+
+def listening(folder: Path, member: int) -> tuple[str, int]:
+    arguments = json.loads((folder / "group.json").read_text())["members"][member]["arguments"]
+    host, _, port = arguments[arguments.index("--listen") + 1].rpartition(":")
+    return host, int(port)
+
+
+def names_of(certificate: str) -> str:
+    """The DNS name that a certificate is made out to."""
+    words = ["openssl", "x509", "-noout", "-ext", "subjectAltName"]
+    told = subprocess.run(words, input=certificate, capture_output=True, text=True, check=True).stdout
+    return told.rpartition("DNS:")[2].strip()
 
 
 def test_nothing_outlives_a_supervisor_that_is_killed(tmp_path: Path, arena: Path) -> None:
