@@ -1,7 +1,5 @@
 """What requests took, for Prometheus: in all, and at each stage and edge as the frontend sees it."""
 
-import time
-
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from omni_contract.wire import names
@@ -46,12 +44,11 @@ class SessionMetrics:
         self._seconds.observe(session.took_s)
         steps = list(session.steps)
         self._tokens.inc(steps[0].usage.input_tokens + sum(step.usage.output_tokens for step in steps))
-        began_s = time.monotonic() - session.took_s
         for step in steps:
             if step.has_worked:
                 self._count(step)
             if step.first_s:
-                self._first.add((step.name,), step.first_s - began_s)
+                self._first.add((step.name,), step.first_s - session.began_s)
 
     def _count(self, step: Step) -> None:
         stage, usage = (step.name,), step.usage

@@ -82,7 +82,8 @@ class Session:
         self.took_s = 0.0
         """From its start to its end, once it is over."""
         self._timeout_s = request.timeout_s if request.timeout_s is not None else context.request_timeout_s
-        self._deadline_s = time.monotonic() + self._timeout_s
+        self.began_s = time.monotonic()
+        self._deadline_s = self.began_s + self._timeout_s
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(self._timeout_s, self.expire)
         self._span = context.tracing.start("request", request.traceparent, {REQUEST_ID: request.request_id})

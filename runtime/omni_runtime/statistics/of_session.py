@@ -17,16 +17,16 @@ def outcome_of(session: Session) -> str:
     return FINISHED if session.error is None else session.error.code
 
 
-def stats_of(session: Session, now_s: float) -> RequestStats:
-    """Of a session that ends now. One that has failed has the stages that had finished."""
+def stats_of(session: Session) -> RequestStats:
+    """Of a session that is over. One that has failed has the stages that had finished."""
     steps = [step for step in session.steps if step.has_worked]
-    stages = tuple(_stage(step, now_s - session.took_s, session.took_s) for step in steps)
+    stages = tuple(_stage(step, session.began_s, session.took_s) for step in steps)
     edges = tuple(_edges(steps))
     return RequestStats(
         request_id=session.request.request_id,
         outcome=outcome_of(session),
-        began_s=now_s - session.took_s,
-        ended_s=now_s,
+        began_s=session.began_s,
+        ended_s=session.began_s + session.took_s,
         retries=session.retries,
         e2e=e2e_stats(1000 * session.took_s, stages, edges),
         stages=stages,

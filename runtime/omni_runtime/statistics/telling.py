@@ -1,7 +1,6 @@
 """Tells what each session took, as the settings ask: as tables in the log, as lines in files."""
 
 import logging
-import time
 from datetime import UTC, datetime
 
 from omni_runtime.orchestrator import Session
@@ -21,7 +20,7 @@ class Telling:
         self.files = None if settings.directory is None else StatsFiles(settings.directory, frontend_id)
 
     def session_ended(self, session: Session) -> None:
-        stats = stats_of(session, time.monotonic())
+        stats = stats_of(session)
         if self._is_logged and stats.outcome == FINISHED:
             logger.info("statistics\n%s", request_table(stats), extra={"request_id": stats.request_id})
         if self.files is not None:
