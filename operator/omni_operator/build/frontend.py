@@ -3,6 +3,7 @@
 from omni_contract.api.v1alpha1 import FrontendSpec, TracingSpec
 from omni_contract.resolve import ResolvedModel
 from omni_contract.wire import names as wire
+from omni_contract.wire.frontend_arguments import media_arguments
 from omni_operator import labels
 from omni_operator.build import pod
 from omni_operator.objects import ROLE_BINDING, SERVICE_ACCOUNT, Manifest
@@ -106,6 +107,7 @@ def _container(model: ResolvedModel, settings: FrontendSettings) -> Manifest:
         *("--discovery", "kubernetes"),
         *(("--api-keys", wire.API_KEYS_PATH) if model.frontend.auth.api_keys_secret_ref else ()),
         *(("--tls", wire.TLS_PATH) if model.tls else ()),
+        *media_arguments(model.frontend.media),
         *_tracing(model.monitoring.tracing),
         *(("--log-stats",) if model.frontend.log_stats else ()),
         *(("--admin-port", str(model.frontend.admin_port)) if model.frontend.admin_port else ()),

@@ -8,6 +8,7 @@ from omni_contract.accelerators import Vendor
 from omni_contract.api.v1alpha1 import OutputSpec
 from omni_contract.resolve import StageLocation, stage_file, stage_revision, stage_table
 from omni_contract.resolve.resolved import ResolvedModel, ResolvedStage
+from omni_contract.wire.frontend_arguments import media_arguments
 from omni_runtime.frontend.media.settings import MediaSettings, arguments_of
 from omni_runtime.local.dealing import deal
 from omni_runtime.local.devices import DEVICE_KINDS, Machine
@@ -135,6 +136,7 @@ def _frontend_process(model: ResolvedModel, place: Place, table: Path) -> Proces
     admin = () if place.admin_port is None else ("--admin-port", str(place.admin_port))
     told = (
         *admin,
+        *media_arguments(model.frontend.media),
         *arguments_of(place.media),
         *_tracing(place),
         *_statistics(place, model.frontend.log_stats),

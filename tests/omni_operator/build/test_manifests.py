@@ -246,6 +246,15 @@ def test_the_frontend_s_admin_port_is_on_the_loopback_address_and_its_tables_are
     assert all(port["containerPort"] != 8001 for port in pod_of(children, "toy-frontend")["containers"][0]["ports"])
 
 
+def test_the_frontend_is_told_from_where_media_may_come_and_how_much_only_if_the_model_says() -> None:
+    media = {"allowPrivateAddresses": True, "maxBytes": 4096, "maxVideoFrames": 8}
+    told = options_of(children_of(a_model(a_spec(a_stage("denoiser"), frontend={"media": media}))), "toy-frontend")
+    assert (told["--media-max-bytes"], told["--media-max-video-frames"]) == ("4096", "8")
+    assert "--media-allow-private-addresses" in told
+    usual = options_of(children_of(a_model(a_spec(a_stage("denoiser")))), "toy-frontend")
+    assert not any(option.startswith("--media") for option in usual)
+
+
 def test_the_admin_port_is_on_the_loopback_address_and_told_to_nobody() -> None:
     children = of_stage(a_stage("denoiser", **DIAGNOSED))
     assert options_of(children, "toy-denoiser")["--admin-port"] == "50060"

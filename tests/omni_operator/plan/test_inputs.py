@@ -177,8 +177,8 @@ def test_a_folder_for_profiles_or_an_admin_port_makes_its_stage_stale(
     assert inputs(edited(field, value)).stale_units(record) == {"denoiser"}
 
 
-@pytest.mark.parametrize("asked", [{"logStats": True}, {"adminPort": 8001}])
-def test_tables_of_statistics_or_an_admin_port_make_the_frontend_stale(asked: dict[str, object]) -> None:
+@pytest.mark.parametrize("asked", [{"logStats": True}, {"adminPort": 8001}, {"media": {"maxBytes": 4096}}])
+def test_tables_of_statistics_an_admin_port_or_other_media_make_the_frontend_stale(asked: dict[str, object]) -> None:
     assert stale(a_model(), a_model(a_spec(frontend=asked))) == {"frontend"}
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from omni_contract.api.v1alpha1.media import MediaSpec
+from omni_contract.wire.frontend_arguments import media_arguments
 from omni_runtime.frontend.media.settings import NUMBERS, MediaSettings, arguments_of
 from omni_runtime.frontend.settings import FrontendSettings, add_arguments, settings_from
 
@@ -44,3 +46,23 @@ def test_every_limit_of_media_has_a_flag_and_another_process_is_told_of_it(name:
 def test_another_process_is_told_of_what_media_may_be_fetched_from():
     opened = settings("--media-allow-private-addresses", "--media-folder", "/a").media
     assert settings(*arguments_of(opened)).media == opened
+
+
+def test_the_frontend_understands_all_that_a_model_file_says_of_media():
+    said = MediaSpec(
+        allow_private_addresses=True,
+        max_bytes=2048,
+        fetch_timeout_seconds=2,
+        max_audio_seconds=3,
+        max_video_seconds=4,
+        max_video_frames=5,
+    )
+    assert settings(*media_arguments(said)).media == MediaSettings(
+        allow_private_addresses=True,
+        max_bytes=2048,
+        fetch_timeout_s=2,
+        max_audio_seconds=3,
+        max_video_seconds=4,
+        max_video_frames=5,
+    )
+    assert media_arguments(MediaSpec()) == ()

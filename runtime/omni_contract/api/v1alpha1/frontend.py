@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from omni_contract.api.v1alpha1.base import ApiModel, Seconds, SecretName
+from omni_contract.api.v1alpha1.media import MediaSpec
 from omni_contract.api.v1alpha1.monitoring import LogLevel
 
 
@@ -80,3 +81,4 @@ class FrontendSpec(ApiModel):
     limits: FrontendLimits = Field(
         FrontendLimits(), description="Bounds on what one request may ask and on what waits."
     )
+    media: MediaSpec = Field(MediaSpec(), description="Media that requests bring: from where, and how much.")
