@@ -6,7 +6,7 @@ not know where the consumer will run: the handle's connector is then "auto", and
 
 from collections.abc import AsyncIterator
 
-from omni_contract.wire.codec import encode
+from omni_contract.wire.codec import EncodedPayload, encode
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
@@ -40,9 +40,14 @@ class AutoConnector:
         pass
 
     async def put(self, request_id: str, edge: str, payload: Payload, remaining_s: float) -> Handle:
-        encoded = encode(payload)
+        return await self.put_encoded(request_id, edge, encode(payload), remaining_s)
+
+    def inlined(self, request_id: str, edge: str, encoded: EncodedPayload) -> bytes | None:
+        return encoded.to_bytes() if encoded.size_bytes <= INLINE_LIMIT_BYTES else None
+
+    async def put_encoded(self, request_id: str, edge: str, encoded: EncodedPayload, remaining_s: float) -> Handle:
         if encoded.size_bytes <= INLINE_LIMIT_BYTES:
-            return self._inline.hold(request_id, edge, encoded, remaining_s)
+            return await self._inline.put_encoded(request_id, edge, encoded, remaining_s)
         # A final output goes to the frontend, which reads no shared memory.
         if self._shm is not None and edge != FINAL:
             handle = await self._shm.put_if_room(request_id, edge, encoded, remaining_s)

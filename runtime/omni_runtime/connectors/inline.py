@@ -22,9 +22,9 @@ class InlineConnector:
         pass
 
     async def put(self, request_id: str, edge: str, payload: Payload, remaining_s: float) -> Handle:
-        return self.hold(request_id, edge, encode(payload), remaining_s)
+        return await self.put_encoded(request_id, edge, encode(payload), remaining_s)
 
-    def hold(self, request_id: str, edge: str, encoded: EncodedPayload, remaining_s: float) -> Handle:
+    def inlined(self, request_id: str, edge: str, encoded: EncodedPayload) -> bytes:
         if encoded.size_bytes > INLINE_LIMIT_BYTES:
             raise TransferError(
                 edge,
@@ -32,6 +32,10 @@ class InlineConnector:
                 f"a payload of {encoded.size_bytes:,} bytes is above the {INLINE_LIMIT_BYTES:,} bytes that connector "
                 '"inline" carries; use "auto" or "grpc"',
             )
+        return encoded.to_bytes()
+
+    async def put_encoded(self, request_id: str, edge: str, encoded: EncodedPayload, remaining_s: float) -> Handle:
+        locator = self.inlined(request_id, edge, encoded)
         return Handle(
             edge=edge,
             request_id=request_id,
@@ -42,7 +46,7 @@ class InlineConnector:
             size_bytes=encoded.size_bytes,
             remaining_ms=int(remaining_s * 1000),
             kind=HANDLE_KIND_OBJECT,
-            locator=encoded.to_bytes(),
+            locator=locator,
         )
 
     async def get(self, handle: Handle, remaining_s: float) -> Payload:

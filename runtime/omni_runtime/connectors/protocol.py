@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from omni_contract.api.v1alpha1 import ConnectorBlock
+from omni_contract.wire.codec import EncodedPayload
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.connectors.store import PayloadStore
@@ -68,6 +69,19 @@ class Connector(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class TakesInline(Protocol):
+    """A connector whose small payloads travel in the control message: nothing is held, and no handle is needed."""
+
+    def inlined(self, request_id: str, edge: str, encoded: EncodedPayload) -> bytes | None:
+        """None if the payload is to be put."""
+        ...
+
+    async def put_encoded(self, request_id: str, edge: str, encoded: EncodedPayload, remaining_s: float) -> Handle:
+        """As `put`."""
+        ...
 
 
 class ConnectorError(Exception):

@@ -11,7 +11,7 @@ NOT_SENT = frozenset({StageState.WAITING, StageState.QUEUED})
 
 class Board:
     def __init__(self, plan: Plan) -> None:
-        self.steps = {stage.name: Step(stage) for stage in plan.stages}
+        self.steps = {stage.name: Step(stage, stage.name) for stage in plan.stages}
         self.payloads: dict[str, EdgePayload] = {}
         self._plan = plan
 
@@ -46,13 +46,13 @@ class Board:
 
     def contracts(self, step: Step) -> tuple[tuple[str, str], ...]:
         """Each of the stage's inputs with the contract hash that its replica must share."""
-        names = (edge.name for edge in step.planned.inputs)
-        return tuple((name, self.payloads[name].replica.outputs.get(name, "")) for name in names)
+        names = [edge.name for edge in step.planned.inputs]
+        return tuple([(name, self.payloads[name].replica.outputs.get(name, "")) for name in names])
 
     def wish(self, step: Step, affinity: str) -> Wish:
         """To run where those of the inputs lie that travel by themselves, or where others of the same key ran."""
-        lying = (self.payloads[edge.name] for edge in step.planned.inputs)
-        localities = frozenset(payload.replica.locality for payload in lying if not isinstance(payload.source, bytes))
+        lying = [self.payloads[edge.name] for edge in step.planned.inputs]
+        localities = frozenset([payload.replica.locality for payload in lying if not isinstance(payload.source, bytes)])
         return Wish(localities, affinity) if localities or affinity else NO_WISH
 
     def holds_what_is_needed(self, step: Step) -> bool:

@@ -53,6 +53,7 @@ class Link:
         self.replica: ReplicaInfo | None = None
         self.is_draining = False
         self._sleeps = False
+        self.max_in_flight = 0
         self.last_chosen = 0
         self.is_paused = False
         self._settings = settings
@@ -81,10 +82,6 @@ class Link:
         return self.replica.locality if self.replica else ""
 
     @property
-    def max_in_flight(self) -> int:
-        return self.replica.max_in_flight if self.replica else 0
-
-    @property
     def in_flight(self) -> int:
         return len(self._backlog.open)
 
@@ -99,7 +96,7 @@ class Link:
 
     @property
     def has_room(self) -> bool:
-        return self.in_flight < self.max_in_flight and not self.is_paused
+        return len(self._backlog.open) < self.max_in_flight and not self.is_paused
 
     def start(self, listener: Listener, request_id: str, attempt: int, kind: Kind, added_bytes: int) -> wire.Start:
         """The start message, for the session to fill in; `added_bytes` is about what its inputs take."""
@@ -134,6 +131,7 @@ class Link:
     def attached(self, info: wire.WorkerInfo) -> None:
         self.outbox = self._new_outbox()
         self.replica = replica_info(self.address, info)
+        self.max_in_flight = self.replica.max_in_flight
         self._sleeps = info.state == wire.WORKER_STATE_ASLEEP
         self.is_draining = self._sleeps or info.state == wire.WORKER_STATE_DRAINING
         self._refusal = None
@@ -150,7 +148,7 @@ class Link:
     def detached(self, reason: str, is_loss: bool = True) -> bool:
         """Tells every session that had something there; False if there was no stream."""
         self.end_stream = lambda: None
-        lost, self.replica = self.replica, None
+        lost, self.replica, self.max_in_flight = self.replica, None, 0
         listeners, self._listeners = self._listeners, {}
         self._backlog.clear()
         if lost is None:

@@ -1,7 +1,7 @@
 """What a worker is sent to start a stage of a request."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.codec import encode
@@ -11,19 +11,17 @@ from omni_runtime.orchestrator.request import SessionRequest
 from omni_runtime.orchestrator.steps import EdgePayload, Source, Step
 
 
-@dataclass(slots=True)
-class StartContent:
-    """All that a start message says but the time that is left. `inputs` come with the edge of each."""
+class StartContent(NamedTuple):
+    """All that a start message says but the time that is left. `inputs` come with the edge of each.
+
+    `size_bytes` is about what it takes in the message; names and handles are small.
+    """
 
     inputs: Sequence[tuple[str, Source]]
     parameters: bytes
     outputs: Sequence[str]
     traceparent: str
-
-    @property
-    def size_bytes(self) -> int:
-        """About what it takes in the message; names and handles are small."""
-        return len(self.parameters) + sum(len(source) for _, source in self.inputs if isinstance(source, bytes))
+    size_bytes: int
 
     def fill(self, start: wire.Start, remaining_s: float) -> None:
         start.remaining_ms = max(1, int(remaining_s * 1000))
@@ -32,9 +30,11 @@ class StartContent:
                 start.inputs.add(edge=edge, inline=source)
             else:
                 start.inputs.add(edge=edge, handle=source)
-        start.parameters = self.parameters
         start.outputs.extend(self.outputs)
-        start.traceparent = self.traceparent
+        if self.parameters:
+            start.parameters = self.parameters
+        if self.traceparent:
+            start.traceparent = self.traceparent
 
 
 class StartMessages:
@@ -46,16 +46,16 @@ class StartMessages:
         self._parameters: list[tuple[Mapping[str, Value], bytes]] = []
 
     def content(self, step: Step, payloads: Mapping[str, EdgePayload]) -> StartContent:
-        inputs = [(edge.name, payloads[edge.name].source) for edge in step.planned.inputs]
-        return StartContent(
-            inputs=inputs or [(FINAL, self._request.encoded_payload)],
-            parameters=self._encoded_parameters(step.name, step.planned.sampling),
-            outputs=step.wanted,
-            traceparent=step.span.traceparent,
-        )
+        made: list[tuple[str, Source]] = [(edge.name, payloads[edge.name].source) for edge in step.planned.inputs]
+        inputs = made or [(FINAL, self._request.encoded_payload)]
+        parameters = self._encoded_parameters(step.name, step.planned.sampling)
+        size_bytes = len(parameters) + sum([len(source) for _, source in inputs if isinstance(source, bytes)])
+        return StartContent(inputs, parameters, step.wanted, step.span.traceparent, size_bytes)
 
     def _encoded_parameters(self, stage: str, sampling: Mapping[str, Value]) -> bytes:
         """Most models have the same defaults for all stages, and most requests ask the same of all."""
+        if not sampling and not self._request.parameters:
+            return b""
         asked = {**sampling, **self._of_all, **self._of_one.get(stage, {})}
         if not asked:
             return b""

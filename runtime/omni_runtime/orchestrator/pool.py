@@ -169,15 +169,16 @@ class StagePool:
 
     def _fitting(self, need: Need) -> list[Link]:
         """Found once for all requests with the same need, until a link changes."""
-        if need not in self._fitting_by_need:
-            self._fitting_by_need[need] = [
+        fitting = self._fitting_by_need.get(need)
+        if fitting is None:
+            fitting = self._fitting_by_need[need] = [
                 link
                 for link in self.routable
                 if link.replica
                 and can_read(link.replica, dict(need.contracts))
                 and need.is_viable(link.replica.boot_id)
             ]
-        return self._fitting_by_need[need]
+        return fitting
 
     def _watch_deserted(self, tickets: Iterable[Ticket]) -> None:
         now_s = asyncio.get_running_loop().time()

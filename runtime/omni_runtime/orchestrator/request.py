@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from omni_contract.wire.codec import encode
 from omni_contract.wire.errors import ErrorCode, OmniError
@@ -54,8 +54,7 @@ class SessionRequest:
             raise OmniError(ErrorCode.PAYLOAD_TOO_LARGE, text)
 
 
-@dataclass(frozen=True)
-class StageUsage:
+class StageUsage(NamedTuple):
     """What one stage reported that it took to answer."""
 
     input_tokens: int = 0
@@ -64,15 +63,13 @@ class StageUsage:
     compute_seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(NamedTuple):
     stage: str
     step: int
     total: int
 
 
-@dataclass(frozen=True)
-class Announced:
+class Announced(NamedTuple):
     """A final output, or a part of one, that a stage has announced and the session has not read yet."""
 
     stage: str
@@ -82,8 +79,7 @@ class Announced:
     """Further parts follow."""
 
 
-@dataclass(frozen=True)
-class FinalOutput:
+class FinalOutput(NamedTuple):
     """A final output of a stage, for the client."""
 
     stage: str
@@ -91,8 +87,7 @@ class FinalOutput:
     payload: Payload
 
 
-@dataclass(frozen=True)
-class FinalChunk:
+class FinalChunk(NamedTuple):
     """A part of a final output that its stage makes bit by bit. The last part may have no items."""
 
     stage: str
@@ -109,8 +104,7 @@ class OutputLost:
     error: OmniError
 
 
-@dataclass(frozen=True)
-class Completed:
+class Completed(NamedTuple):
     """Comes last when all went well: what each stage took, and which replica served it."""
 
     usage: Mapping[str, StageUsage]

@@ -9,6 +9,8 @@ logger = logging.getLogger(__name__)
 
 
 def log_end(request_id: str, state: SessionState, took_s: float, error: OmniError | None) -> None:
+    if not logger.isEnabledFor(logging.INFO):
+        return
     fields = {"request_id": request_id}
     if error is None:
         logger.info("request %s after %.3f s", state, took_s, extra=fields)

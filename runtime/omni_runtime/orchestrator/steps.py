@@ -1,7 +1,7 @@
 """One stage of one request: where it is, who does it, and what it has announced."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from omni_contract.wire import stage_pb2 as wire
 from omni_runtime.orchestrator.graph import PlannedStage
@@ -33,6 +33,7 @@ class Step:
     """`attempt` counts the tries; messages of an earlier one are stale. `avoid` holds addresses that failed here."""
 
     planned: PlannedStage
+    name: str
     state: StageState = StageState.WAITING
     attempt: int = 0
     wanted: tuple[str, ...] = ()
@@ -60,10 +61,6 @@ class Step:
     made: Made = NOTHING_MADE
 
     @property
-    def name(self) -> str:
-        return self.planned.name
-
-    @property
     def is_at_worker(self) -> bool:
         return self.state in AT_WORKER
 
@@ -78,7 +75,7 @@ class Step:
 
     def move(self, event: StageEventKind) -> None:
         before, self.state = self.state, next_stage_state(self.state, event)
-        if before in AT_WORKER and self.state not in AT_WORKER:
+        if self.state not in AT_WORKER and before in AT_WORKER:
             self.span.end("" if self.state is StageState.FINISHED else event)
 
     def feed(self, now_s: float) -> None:
@@ -125,8 +122,7 @@ class Step:
             self.avoid |= {self.link.address}
 
 
-@dataclass(frozen=True)
-class EdgePayload:
+class EdgePayload(NamedTuple):
     """What was announced on an edge: inline, or by a handle of a payload that the producer's worker holds."""
 
     source: Source

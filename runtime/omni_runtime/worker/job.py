@@ -28,7 +28,7 @@ from omni_runtime.worker.measures import Measures, microseconds
 from omni_runtime.worker.outbox import Outbox
 from omni_runtime.worker.outputs import Outputs
 from omni_runtime.worker.stage import Stage
-from omni_runtime.worker.transfers import Transfers
+from omni_runtime.worker.transfers import Made, Transfers
 
 logger = logging.getLogger(__name__)
 
@@ -189,10 +189,11 @@ class Job:
         await outputs.end()
         return usage
 
-    async def _announce(self, handle: Handle, more: bool) -> None:
+    async def _announce(self, edge: str, made: Made, more: bool) -> None:
         if not self._outbox.has_room:
             await self._outbox.room()
-        messages.output(self._message(len(handle.locator)), handle, more)
+        added_bytes = len(made) if isinstance(made, bytes) else len(made.locator)
+        messages.output(self._message(added_bytes), edge, made, more)
 
     def _progress(self, event: StageProgress, turned_s: float) -> float:
         now_s = time.monotonic()

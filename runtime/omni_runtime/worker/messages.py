@@ -1,8 +1,9 @@
 """Fills in the messages that a worker sends over the pipe."""
 
 from omni_contract.wire.errors import ErrorCode, OmniError
-from omni_contract.wire.stage_pb2 import Finished, Handle, WorkerMessage
+from omni_contract.wire.stage_pb2 import Finished, WorkerMessage
 from omni_runtime.engines.protocol import StageProgress, StageUsage
+from omni_runtime.worker.transfers import Made
 
 MESSAGE_CHARACTERS = 2_000
 """An error's text is cut here: some libraries put whole tensors into theirs."""
@@ -13,12 +14,11 @@ def progress(message: WorkerMessage, event: StageProgress) -> None:
     message.progress.total = event.total
 
 
-def output(message: WorkerMessage, handle: Handle, more: bool) -> None:
-    """An inline payload goes as such; for any other the handle goes."""
-    if handle.connector == "inline":
-        message.outputs.add(edge=handle.edge, inline=handle.locator, more=more)
+def output(message: WorkerMessage, edge: str, made: Made, more: bool) -> None:
+    if isinstance(made, bytes):
+        message.outputs.add(edge=edge, inline=made, more=more)
     else:
-        message.outputs.add(edge=handle.edge, handle=handle, more=more)
+        message.outputs.add(edge=edge, handle=made, more=more)
 
 
 def finished(message: Finished, usage: StageUsage) -> None:

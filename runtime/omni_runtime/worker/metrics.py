@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
-from prometheus_client import CollectorRegistry, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Gauge
 
 from omni_contract.wire import names
 from omni_runtime.connectors.protocol import ArenaCensus
-from omni_runtime.statistics.tallies import Tally
+from omni_runtime.statistics.tallies import Spread, Tally
 from omni_runtime.worker.measures import Flow, Work
 from omni_runtime.worker.work_metrics import WorkMetrics
 
@@ -74,8 +74,8 @@ class WorkerMetrics:
                 for what, read in fields.items():
                     gauge.labels(connector, what).set_function(partial(_figure, arenas, connector, read))
 
-    def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(name, text, buckets=buckets, registry=self.registry)
+    def _histogram(self, name: str, text: str, bounds: tuple[float, ...]) -> Spread:
+        return Spread(name, text, bounds, self.registry)
 
 
 def _figure(

@@ -9,17 +9,16 @@ from omni_contract.wire.chunk import Chunk
 from omni_contract.wire.errors import ErrorCode, OmniError, StreamDroppedError
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload
-from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.engines.protocol import StageItem, StageOutput
 from omni_runtime.together import together
 from omni_runtime.worker.chunker import Chunker
-from omni_runtime.worker.transfers import OutgoingStream, Transfers
+from omni_runtime.worker.transfers import Made, OutgoingStream, Transfers
 
 PARTS_AHEAD = 32
 """Parts of the final output that may be on their way to a client who does not read them."""
 
-Announce: TypeAlias = Callable[[Handle, bool], Awaitable[None]]
-"""Tells the frontend of a payload, and whether more of the same output follows."""
+Announce: TypeAlias = Callable[[str, Made, bool], Awaitable[None]]
+"""Tells the frontend of a payload for an edge, and whether more of the same output follows."""
 
 
 class Outputs:
@@ -46,7 +45,7 @@ class Outputs:
     async def output(self, event: StageOutput) -> None:
         self._missing.remove(event.edge)
         self._transfers.stage.schemas.check_made(event.edge, event.payload)
-        await self._announce(await self._transfers.put(event.edge, event.payload), False)
+        await self._announce(event.edge, await self._transfers.put(event.edge, event.payload), False)
 
     async def item(self, event: StageItem) -> None:
         if event.edge not in self._writers:
@@ -98,7 +97,7 @@ class _Whole:
 
     async def end(self) -> None:
         chunk = Chunk(tuple(self._items), is_last=True)
-        await self._announce(await self._transfers.put(self._edge, chunk.payload()), False)
+        await self._announce(self._edge, await self._transfers.put(self._edge, chunk.payload()), False)
 
 
 class _Parts:
@@ -119,7 +118,7 @@ class _Parts:
         await self._send(Chunk((), is_last=True))
 
     async def _send(self, chunk: Chunk) -> None:
-        await self._announce(await self._transfers.put(FINAL, chunk.payload()), not chunk.is_last)
+        await self._announce(FINAL, await self._transfers.put(FINAL, chunk.payload()), not chunk.is_last)
 
 
 class _Stream:
@@ -153,5 +152,5 @@ class _Stream:
     async def _append(self, chunk: Chunk) -> None:
         if self._stream is None:
             self._stream = await self._transfers.open_stream(self._edge)
-            await self._announce(self._stream.handle, False)
+            await self._announce(self._edge, self._stream.handle, False)
         await self._stream.append(chunk)

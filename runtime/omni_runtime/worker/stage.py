@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from omni_contract.wire import names
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.stage_file import StageFile
 from omni_contract.wire.stage_pb2 import Load
 from omni_runtime.connectors.connector_set import ConnectorSet
+from omni_runtime.connectors.protocol import Connector, TakesInline
 from omni_runtime.engines.protocol import Engine, EngineDiedError, HasWeights
 from omni_runtime.tracing.spans import UNTRACED, Tracing
 from omni_runtime.worker.capacity import Capacity
@@ -20,6 +22,14 @@ logger = logging.getLogger(__name__)
 
 LOAD_INTERVAL_S = 0.05
 """A changed load reaches frontends that have no messages of their own within this time."""
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """`inline` is the same connector, if small payloads need not be put."""
+
+    connector: Connector
+    inline: TakesInline | None
 
 
 class Stage:
@@ -38,6 +48,7 @@ class Stage:
         self.inputs = {end.edge: end for end in file.inputs}
         self.outputs = {end.edge: end for end in file.outputs}
         self.schemas = EdgeSchemas(file)
+        self._carriers: dict[str, Carrier] = {}
         self.died: asyncio.Future[EngineDiedError] = asyncio.get_running_loop().create_future()
         self.metrics = WorkerMetrics((*self.inputs, *self.outputs))
         self.load_s = 0.0
@@ -45,6 +56,14 @@ class Stage:
         self._listeners: set[Callable[[], None]] = set()
         self._load_timer: asyncio.TimerHandle | None = None
         self._expose()
+
+    def carrier(self, edge: str) -> Carrier:
+        """What carries an edge that leaves this stage."""
+        if edge not in self._carriers:
+            end = self.outputs.get(edge)
+            connector = self.connectors.connector(end.connector if end else "auto")
+            self._carriers[edge] = Carrier(connector, connector if isinstance(connector, TakesInline) else None)
+        return self._carriers[edge]
 
     def listen(self, listener: Callable[[], None]) -> None:
         self._listeners.add(listener)

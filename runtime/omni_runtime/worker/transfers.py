@@ -4,21 +4,23 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
 from omni_contract.wire.chunk import Chunk, chunk_of
-from omni_contract.wire.codec import CodecError
+from omni_contract.wire.codec import CodecError, encode
 from omni_contract.wire.errors import TransferError
 from omni_contract.wire.logs import log_fields
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload, data_bytes
 from omni_contract.wire.stage_pb2 import HANDLE_KIND_STREAM, Handle, Input
 from omni_runtime.connectors.inline import decode_inline
-from omni_runtime.connectors.protocol import Connector
 from omni_runtime.together import together
-from omni_runtime.tracing.spans import CHUNKS, CONNECTOR, EDGE, ITEMS, SIZE_BYTES, Attributes, Span
+from omni_runtime.tracing.spans import CHUNKS, CONNECTOR, EDGE, ITEMS, SIZE_BYTES, Attributes, Span, UnrecordedSpan
 from omni_runtime.worker.measures import Flow, Measures
 from omni_runtime.worker.stage import Stage
+
+Made: TypeAlias = bytes | Handle
+"""A payload for others: all of a small one, or the handle of what is held."""
 
 
 class Transfers:
@@ -55,29 +57,37 @@ class Transfers:
         """The streams, for the engine."""
         return {edge: aiter(stream) for edge, stream in self.streams.items()}
 
-    async def put(self, edge: str, payload: Payload) -> Handle:
-        began_s = time.monotonic()
-        with self._transfer("put", edge) as span:
-            handle = await self.connector(edge).put(self.request_id, edge, payload, self.remaining_s)
-            span.end(attributes=_transferred(handle))
-        if handle.connector != "inline":
-            self.handles.append(handle)
-        took_s = time.monotonic() - began_s
+    async def put(self, edge: str, payload: Payload) -> Made:
+        """For the frontend to pass on; what is held for others is freed by `release`."""
+        began_s, span = time.monotonic(), self.start_span("put", edge)
+        try:
+            made = await self._put(edge, payload)
+            span.end(attributes=_transferred(made))
+        finally:
+            span.end("failed")
+        if isinstance(made, Handle):
+            self.handles.append(made)
+        size_bytes, took_s = _size_bytes(made), time.monotonic() - began_s
         for flow in self.flows(edge):
-            flow.put(handle.size_bytes, took_s)
-        return handle
+            flow.put(size_bytes, took_s)
+        return made
+
+    async def _put(self, edge: str, payload: Payload) -> Made:
+        carrier = self.stage.carrier(edge)
+        if carrier.inline is None:
+            return await carrier.connector.put(self.request_id, edge, payload, self.remaining_s)
+        encoded = encode(payload)
+        inline = carrier.inline.inlined(self.request_id, edge, encoded)
+        if inline is not None:
+            return inline
+        return await carrier.inline.put_encoded(self.request_id, edge, encoded, self.remaining_s)
 
     async def open_stream(self, edge: str) -> "OutgoingStream":
-        handle = await self.connector(edge).open_stream(self.request_id, edge, self.remaining_s)
+        handle = await self.stage.carrier(edge).connector.open_stream(self.request_id, edge, self.remaining_s)
         self.handles.append(handle)
         stream = OutgoingStream(self, handle, self.start_span("send", edge))
         self._outgoing.append(stream)
         return stream
-
-    def connector(self, edge: str) -> Connector:
-        """What carries an edge that leaves this stage."""
-        end = self.stage.outputs.get(edge)
-        return self.stage.connectors.connector(end.connector if end else "auto")
 
     async def finish_streams(self) -> None:
         """The engine is done: whoever makes what is left of a stream may stop, and what we send has ended or failed."""
@@ -94,6 +104,8 @@ class Transfers:
             await self.stage.connectors.release(handle)
 
     def start_span(self, verb: str, edge: str) -> Span:
+        if isinstance(self._span, UnrecordedSpan):
+            return self._span
         return self.stage.tracing.start(f"{verb} {edge or 'output'}", self._span.traceparent, {EDGE: edge})
 
     def flows(self, edge: str) -> tuple[Flow, ...]:
@@ -172,7 +184,7 @@ class OutgoingStream:
     async def append(self, chunk: Chunk) -> None:
         """Waits while the consumer is too far behind; StreamDroppedError if it wants no more."""
         began_s, payload = time.monotonic(), chunk.payload()
-        connector = self._transfers.connector(self.handle.edge)
+        connector = self._transfers.stage.carrier(self.handle.edge).connector
         await connector.append(self.handle, payload)
         size_bytes = self._count.add(chunk, payload)
         took_s = time.monotonic() - began_s
@@ -236,5 +248,9 @@ def _is_stream(item: Input) -> bool:
     return item.handle.kind == HANDLE_KIND_STREAM
 
 
-def _transferred(handle: Handle) -> Attributes:
-    return {CONNECTOR: handle.connector, SIZE_BYTES: handle.size_bytes}
+def _transferred(made: Made) -> Attributes:
+    return {CONNECTOR: "inline" if isinstance(made, bytes) else made.connector, SIZE_BYTES: _size_bytes(made)}
+
+
+def _size_bytes(made: Made) -> int:
+    return len(made) if isinstance(made, bytes) else made.size_bytes
