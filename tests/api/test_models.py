@@ -17,7 +17,7 @@ def test_the_models_endpoint_tells_what_each_model_can_do(openai: OpenAI, talker
     found: list[Any] = [client.models.list().data[0] for client in (openai, talker, reader)]
     assert [model.modalities for model in found] == [["image"], ["text", "audio"], ["audio"]]
     assert [model.endpoints for model in found] == [
-        ["/v1/images/generations"],
+        ["/v1/images/generations", "/v1/chat/completions"],
         ["/v1/chat/completions", "/v1/completions"],
         ["/v1/audio/speech"],
     ]

@@ -58,6 +58,11 @@ def expected(seed: int) -> bytes:
     return bytes(fake_image({"width": SIDE, "height": SIDE, "seed": seed}).data)
 
 
+def rgb_of_url(url: str) -> bytes:
+    """Of a picture in a data URL."""
+    return rgb(b64decode(url.partition(",")[2]))
+
+
 def rgb(png: bytes) -> bytes:
     return Image.open(io.BytesIO(png)).convert("RGB").tobytes()
 

@@ -6,6 +6,7 @@ from omni_runtime.frontend import probes
 from omni_runtime.frontend.api_keys import ApiKeys, RequireApiKey
 from omni_runtime.frontend.body import BoundedBody
 from omni_runtime.frontend.chat import routes as chat
+from omni_runtime.frontend.chat.pictures import PictureChatService
 from omni_runtime.frontend.chat.service import ChatService
 from omni_runtime.frontend.completions import routes as completions
 from omni_runtime.frontend.completions.service import CompletionService
@@ -40,10 +41,12 @@ def create_app(
     metrics = FrontendMetrics(orchestrator, stats)
     media = MediaLoader(settings.media, lambda: orchestrator.table.limits.max_image_pixels)
     encoder = AudioEncoder()
-    app.include_router(chat.router(ChatService(orchestrator, media, encoder)))
+    painter = ImageService(orchestrator, ImageEncoder())
+    chats = ChatService(orchestrator, media, encoder)
+    app.include_router(chat.router(chats, PictureChatService(painter), orchestrator))
     app.include_router(completions.router(CompletionService(orchestrator)))
     app.include_router(speech.router(SpeechService(orchestrator, media, encoder), orchestrator))
-    app.include_router(images.router(ImageService(orchestrator, ImageEncoder())))
+    app.include_router(images.router(painter))
     app.include_router(models.router(orchestrator))
     app.include_router(probes.router(orchestrator, metrics))
     add_error_handlers(app)

@@ -61,11 +61,23 @@ class ToolCallChange(ToolCall):
     index: int
 
 
+class ImageUrl(BaseModel):
+    url: str
+
+
+class ImageContent(BaseModel):
+    type: Literal["image_url"] = "image_url"
+    image_url: ImageUrl
+
+
 class AssistantMessage(BaseModel):
-    """`audio_error` is ours: why there is no audio, where only the text could be made."""
+    """Content is a list of pictures if the model paints.
+
+    `audio_error` is ours: why there is no audio, where only the text could be made.
+    """
 
     role: Literal["assistant"] = "assistant"
-    content: str | None
+    content: str | list[ImageContent] | None
     refusal: None = None
     audio: Audio | None = None
     audio_error: ErrorBody | None = None

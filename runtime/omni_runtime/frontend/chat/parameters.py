@@ -27,11 +27,13 @@ class Wanted:
 
 
 def wanted(body: ChatCompletionRequest, table: StageTable) -> Wanted:
-    """Without `modalities`, all that the model makes. Raises OmniError for sound that it never makes."""
+    """Without `modalities`, all that the model makes. Raises OmniError for what it never makes."""
+    if "image" in (body.modalities or ()):
+        raise _no(table, "image", "modalities")
     speaks = stage_of(table, "audio") is not None
     asked = body.modalities or (("text", "audio") if speaks or body.audio is not None else ("text",))
     if "audio" in asked and not speaks:
-        raise _no_audio(table, "modalities" if body.modalities else "audio")
+        raise _no(table, "audio", "modalities" if body.modalities else "audio")
     return Wanted(text="text" in asked, audio="audio" in asked)
 
 
@@ -55,6 +57,7 @@ def stage_parameters(body: ChatCompletionRequest, table: StageTable) -> dict[str
     return asked
 
 
-def _no_audio(table: StageTable, param: str) -> OmniError:
-    offered = ", ".join(output_modalities(table))
-    return OmniError(ErrorCode.INVALID_REQUEST, f'{param}: model "{table.model}" makes no audio, only {offered}', param)
+def _no(table: StageTable, modality: str, param: str) -> OmniError:
+    offered = " and ".join(output_modalities(table))
+    text = f'{param}: model "{table.model}" makes no {modality}, only {offered}'
+    return OmniError(ErrorCode.INVALID_REQUEST, text, param)

@@ -1,9 +1,12 @@
 """POST /v1/chat/completions."""
 
+from collections.abc import Mapping
+
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
 from omni_runtime.frontend.chat.answer import ChatCompletion
+from omni_runtime.frontend.chat.pictures import PictureChatService, paints
 from omni_runtime.frontend.chat.schema import ChatCompletionRequest
 from omni_runtime.frontend.chat.service import ChatService
 from omni_runtime.frontend.disconnect import while_connected
@@ -13,9 +16,10 @@ from omni_runtime.frontend.json_body import require_json
 from omni_runtime.frontend.request_scope import context_of
 from omni_runtime.frontend.response_headers import headers_of
 from omni_runtime.frontend.text.streaming import streamed
+from omni_runtime.orchestrator import Orchestrator
 
 
-def router(service: ChatService) -> APIRouter:
+def router(service: ChatService, painter: PictureChatService, orchestrator: Orchestrator) -> APIRouter:
     routes = APIRouter(prefix="/v1/chat", tags=["chat"])
 
     @routes.post(
@@ -25,7 +29,10 @@ def router(service: ChatService) -> APIRouter:
         responses=EVENT_STREAM | error_responses(400, 401, 404, 408, 413, 415, 429, 500, 503, 504),
     )
     async def complete(body: ChatCompletionRequest, request: Request) -> Response:
-        context = context_of(request)
+        context, table = context_of(request), orchestrator.table
+        if paints(table):
+            answer, replicas = await while_connected(request, painter.answer(body, table, context))
+            return _whole(answer, replicas)
         if body.stream:
             return await streamed(
                 request,
@@ -35,7 +42,11 @@ def router(service: ChatService) -> APIRouter:
                 body.wants_usage,
             )
         answer, replicas = await while_connected(request, service.answer(body, context))
-        headers = headers_of(answer.seed, [replicas])
-        return Response(answer.model_dump_json(), media_type="application/json", headers=headers)
+        return _whole(answer, replicas)
 
     return routes
+
+
+def _whole(answer: ChatCompletion, replicas: Mapping[str, str]) -> Response:
+    headers = headers_of(answer.seed, [replicas])
+    return Response(answer.model_dump_json(), media_type="application/json", headers=headers)

@@ -12,9 +12,16 @@ from omni_runtime.frontend.voices import Voice
 from omni_runtime.media.audio import AudioFormat
 
 PartType: TypeAlias = Literal["text", "image_url", "input_audio", "audio_url", "video_url"]
-Modality: TypeAlias = Literal["text", "audio"]
+Modality: TypeAlias = Literal["text", "audio", "image"]
 NOT_KEPT = "earlier audio is not kept here; send its transcript as content"
 NESTED = "extra_body"
+PICTURE_FIELDS = (
+    *("height", "width", "num_inference_steps", "guidance_scale", "true_cfg_scale"),
+    *("negative_prompt", "num_outputs_per_prompt"),
+)
+"""For models that paint."""
+Side: TypeAlias = Annotated[int, Field(ge=1, le=999_999)]
+Guidance: TypeAlias = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
 class MediaUrl(ApiRequest):
@@ -134,7 +141,7 @@ class ChatCompletionRequest(SamplingFields):
 
     messages: Annotated[list[Message], Field(min_length=1, max_length=4096)]
     model: str | None = None
-    modalities: Annotated[list[Modality], Field(min_length=1, max_length=2)] | None = Field(
+    modalities: Annotated[list[Modality], Field(min_length=1, max_length=3)] | None = Field(
         None, description="All that the model answers with, if left out."
     )
     audio: AudioOptions | None = None
@@ -149,6 +156,15 @@ class ChatCompletionRequest(SamplingFields):
     mm_processor_kwargs: dict[str, JsonValue] | None = None
     extra_body: dict[str, JsonValue] | None = Field(
         None, description="Fields of ours, as the SDK would put them beside the others."
+    )
+    height: Side | None = Field(None, description="Of a picture, with width; for models that paint, as those below.")
+    width: Side | None = None
+    num_inference_steps: Count | None = None
+    guidance_scale: Guidance | None = None
+    true_cfg_scale: Guidance | None = None
+    negative_prompt: str | None = None
+    num_outputs_per_prompt: Annotated[int, Field(ge=1, le=10)] | None = Field(
+        None, description="Pictures in each choice."
     )
     metadata: dict[str, str] | None = None
     store: Literal[False] | None = None

@@ -12,6 +12,7 @@ from omni_runtime.frontend.chat.answer import ChatCompletion, ChatCompletionChun
 from omni_runtime.frontend.chat.choice import ChoiceHead, TellingChoice, WholeChoice
 from omni_runtime.frontend.chat.messages import chat_payload
 from omni_runtime.frontend.chat.parameters import check_limits, stage_parameters, wanted
+from omni_runtime.frontend.chat.pictures import check_no_picture_fields
 from omni_runtime.frontend.chat.schema import ChatCompletionRequest
 from omni_runtime.frontend.chat.tool_calls import CalledTool, with_tool_calls
 from omni_runtime.frontend.media.loader import MediaLoader
@@ -114,6 +115,7 @@ class ChatService:
         model = check_served(table, body.model)
         stage = text_stage(table)
         hoped = wanted(body, table)
+        check_no_picture_fields(body)
         check_limits(body, table)
         parameters, seeds = stage_parameters(body, table), seeds_of(body.seed, body.n or 1)
         payload = await chat_payload(body, self._media)

@@ -33,7 +33,9 @@ def endpoints_of(modalities: Sequence[str]) -> list[str]:
     if "audio" in modalities and "text" not in modalities:
         endpoints.append("/v1/audio/speech")
     if "image" in modalities:
-        endpoints.append("/v1/images/generations")
+        endpoints += (
+            ["/v1/images/generations"] if "text" in modalities else ["/v1/images/generations", "/v1/chat/completions"]
+        )
     return endpoints
 
 

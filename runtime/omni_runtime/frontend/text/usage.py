@@ -9,10 +9,11 @@ from omni_runtime.orchestrator import StageUsage
 
 
 class CompletionTokensDetails(BaseModel):
-    """`audio_seconds` is ours."""
+    """`image_tokens` and `audio_seconds` are ours."""
 
     text_tokens: int
     audio_tokens: int
+    image_tokens: int
     audio_seconds: float
 
 
@@ -23,14 +24,24 @@ class CompletionUsage(BaseModel):
     completion_tokens_details: CompletionTokensDetails
 
     @classmethod
-    def of(cls, prompt_tokens: int, text_tokens: int, audio_tokens: int, audio_seconds: float) -> Self:
-        completion_tokens = text_tokens + audio_tokens
+    def of(
+        cls,
+        prompt_tokens: int,
+        text_tokens: int = 0,
+        audio_tokens: int = 0,
+        audio_seconds: float = 0.0,
+        image_tokens: int = 0,
+    ) -> Self:
+        completion_tokens = text_tokens + audio_tokens + image_tokens
         return cls(
             prompt_tokens=prompt_tokens,
             completion_tokens=completion_tokens,
             total_tokens=prompt_tokens + completion_tokens,
             completion_tokens_details=CompletionTokensDetails(
-                text_tokens=text_tokens, audio_tokens=audio_tokens, audio_seconds=round(audio_seconds, 6)
+                text_tokens=text_tokens,
+                audio_tokens=audio_tokens,
+                image_tokens=image_tokens,
+                audio_seconds=round(audio_seconds, 6),
             ),
         )
 
