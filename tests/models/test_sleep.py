@@ -13,7 +13,7 @@ from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.codec import decode
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_runtime.engines.diffusion import create
-from omni_runtime.engines.protocol import Profiles, ResetsCache, Sleeps
+from omni_runtime.engines.protocol import HasWeights, Profiles, ResetsCache, Sleeps, StageUsage
 from tests.models.engines import FUSED, image, loaded, output, pixels, stage_file, stage_request, widened
 from tests.omni_runtime.worker.frontend import discard, start
 from tests.omni_runtime.worker.worker_process import WorkerProcess
@@ -84,6 +84,25 @@ async def test_an_engine_that_sleeps_gives_its_memory_to_the_operating_system(la
     assert awake[0] - asleep[0] > 0.8 * freed
     assert awake[1] - asleep[0] > 0.8 * freed
     assert max(asleep) - min(asleep) < 1.1 * THREAD_HEAP_BYTES
+
+
+async def test_the_weights_on_the_device_are_told_for_the_metrics(tiny_model):
+    engine = create(stage_file(tiny_model))
+    assert isinstance(engine, HasWeights) and engine.weights_bytes == 0
+    await engine.load(silent)
+    loaded_bytes = engine.weights_bytes
+    assert await engine.sleep(1) == loaded_bytes > 0
+    assert engine.weights_bytes == 0
+    await engine.wake(silent)
+    assert engine.weights_bytes == loaded_bytes
+    [made] = await usage_of(engine)
+    assert made.postprocess_seconds > 0
+    await engine.close()
+
+
+async def usage_of(engine):
+    """The usage of one request."""
+    return [event async for event in engine.run(stage_request(QUICK)) if isinstance(event, StageUsage)]
 
 
 async def test_a_sleeping_engine_is_alive_and_refuses_requests(tiny_model):

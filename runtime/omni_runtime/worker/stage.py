@@ -112,9 +112,6 @@ class Stage:
         for listener in list(self._listeners):
             listener()
 
-    def _weights_bytes(self) -> float:
-        return self.engine.weights_bytes if isinstance(self.engine, HasWeights) else 0
-
     def _expose(self) -> None:
         gauge, capacity, connectors = self.metrics.gauge, self.capacity, self.connectors
         gauge(names.WORKER_RUNNING, "Requests that run.", lambda: capacity.running)
@@ -123,6 +120,8 @@ class Stage:
         gauge(names.WORKER_PAYLOAD_BYTES, "Bytes held for others.", lambda: connectors.census().size_bytes)
         gauge(names.WORKER_HEARTBEAT_AGE_SECONDS, "Since the engine's last turn.", self.engine.heartbeat_age_s)
         gauge(names.WORKER_LOAD_SECONDS, "What loading took.", lambda: self.load_s)
-        gauge(names.WORKER_WEIGHTS_BYTES, "Weights on the device.", self._weights_bytes)
+        engine = self.engine
+        if isinstance(engine, HasWeights):
+            gauge(names.WORKER_WEIGHTS_BYTES, "Weights on the device.", lambda: engine.weights_bytes)
         gauge(names.WORKER_ASLEEP, "1 until it is woken.", lambda: float(self.state in SLEEPING))
         gauge(names.WORKER_READY, "1 while new work is taken.", lambda: float(self.state is State.READY))
