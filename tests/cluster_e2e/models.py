@@ -10,7 +10,8 @@ import yaml
 from tests.cluster.kind.cluster import KindCluster
 from tests.support.waiting import looks
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "tiny-qwen-image.yaml"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLE = EXAMPLES / "tiny-qwen-image.yaml"
 GROUP = "serving.omnimodel.dev"
 READY_TIMEOUT_S = 300
 POLL_S = 0.5
@@ -18,8 +19,8 @@ POLL_S = 0.5
 Manifest = dict[str, Any]
 
 
-def example() -> Manifest:
-    manifest: Manifest = yaml.safe_load(EXAMPLE.read_text())
+def example(name: str = EXAMPLE.name) -> Manifest:
+    manifest: Manifest = yaml.safe_load((EXAMPLES / name).read_text())
     return manifest
 
 

@@ -25,14 +25,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return omni(["serve", str(EXAMPLE), *volume, "--port", options.port, "--picture", str(PICTURE)])
 
 
-def make_checkpoint(folder: Path) -> None:
+def make_checkpoint(folder: Path, family: str = FAMILY) -> None:
     """Write the checkpoint unless it is there. In a process of its own: the supervisor needs no torch."""
     if folder.is_dir():
         return
     unfinished = folder.with_name(f".{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    subprocess.run([Path(sys.executable).with_name("omni"), "tiny", FAMILY, unfinished], check=True)
+    subprocess.run([Path(sys.executable).with_name("omni"), "tiny", family, unfinished], check=True)
     unfinished.rename(folder)
 
 
