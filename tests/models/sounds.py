@@ -22,6 +22,7 @@ from omni_runtime.engines.generation import create
 from omni_runtime.engines.protocol import StageItem, StageRequest
 from omni_runtime.generation.engine import GenerationEngine
 from omni_runtime.stepping.tensors import to_array
+from tests.models.sound_reference import STEPS
 
 SCRIPT = Path(__file__).parent / "sound_reference.py"
 TIMEOUT_S = 300
@@ -45,7 +46,7 @@ class Speech:
         return torch.randint(0, CODEBOOK[self.family] - 8, shape, generator=generator)
 
     def request(self, **parameters: Value) -> StageRequest:
-        parameters = {"seed": self.seed} | parameters
+        parameters = {"seed": self.seed, "steps": STEPS} | parameters
         return StageRequest(f"speech-{self.seed}", {EDGE: codes_payload(self.codes)}, parameters, ("",))
 
     def streamed(self, parts: Sequence[int], **parameters: Value) -> StageRequest:

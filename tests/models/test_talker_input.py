@@ -12,6 +12,7 @@ from transformers import AutoProcessor, Qwen2_5OmniForConditionalGeneration, Qwe
 from omni_runtime.families.qwen2_5_omni import talker_input as qwen2_5
 from omni_runtime.families.qwen3_omni import talker_input as qwen3
 from omni_runtime.families.reply_rows import ReplyRows
+from tests.models.talker_reference import keep_masks
 
 WORDS = 6
 FRAMES = 12
@@ -60,20 +61,6 @@ def watched(model: Any) -> Seen:
         lambda _, args, kwargs: seen.steps.append(kwargs["inputs_embeds"][0].clone()), with_kwargs=True
     )
     return seen
-
-
-def keep_masks(talker: Any) -> None:
-    """Since 5, `generate` drops a mask that hides nothing; without one, this talker skips its prompt's last two codes.
-
-    With several prompts of unlike lengths, or before 5, it reads them, as it was trained to.
-    """
-
-    def keep(_: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        new = kwargs["inputs_embeds"] if kwargs.get("inputs_embeds") is not None else kwargs["input_ids"]
-        length = kwargs["past_key_values"].get_seq_length() + new.shape[1]
-        return args, kwargs | {"attention_mask": torch.ones((1, length), dtype=torch.long)}
-
-    talker.register_forward_pre_hook(keep, with_kwargs=True)
 
 
 def inputs_of(processor: Any, conversation: str) -> Any:

@@ -81,7 +81,8 @@ def _meaning(field: Schema) -> str:
 def _family(preset: Preset) -> str:
     stages = ", ".join(f"`{stage.name}`" for stage in preset.stages)
     edges = ", ".join(f"`{edge.name}`" for edge in preset.edges)
-    sampling = ", ".join(f"`{key}: {value}`" for key, value in preset.sampling.items())
+    own = {f"{stage.name}.{key}": value for stage in preset.stages for key, value in stage.sampling.items()}
+    sampling = ", ".join(f"`{key}: {value}`" for key, value in {**preset.sampling, **own}.items())
     return (
         f"### {preset.family}\n\n- stages: {stages}\n- edges: {edges}\n- sampling defaults: {sampling}\n"
         f"- request parameters: {', '.join(f'`{name}`' for name in preset.parameters)}\n"

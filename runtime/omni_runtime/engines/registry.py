@@ -7,6 +7,7 @@ from omni_runtime.plugins import Plugin, Registry
 
 ENGINES: Registry[EngineFactory] = Registry("engine")
 ENGINES.register("ar", Plugin("omni_runtime.engines.ar.engine", "create", extra="runtime"))
+ENGINES.register("ar-transformers", Plugin("omni_runtime.engines.talker", "create", extra="runtime"))
 ENGINES.register("diffusion", Plugin("omni_runtime.engines.diffusion", "create", extra="runtime"))
 ENGINES.register("generation", Plugin("omni_runtime.engines.generation", "create", extra="runtime"))
 ENGINES.register("fake", Plugin("omni_runtime.engines.fake", "create"))
@@ -19,6 +20,8 @@ def create_engine(stage_file: StageFile) -> Engine:
 
 def engine_name(stage_file: StageFile) -> str:
     match stage_file.engine:
+        case ArEngine(backend="transformers"):
+            return "ar-transformers"
         case ArEngine():
             return "ar"
         case DiffusionEngine():

@@ -1,9 +1,12 @@
 """Loads one stage's module from a checkpoint that holds all of them, each under a prefix of its own."""
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TypeVar, cast
 
 import torch
+from safetensors import safe_open
 from transformers import PreTrainedConfig, PreTrainedModel
 
 from omni_runtime.library_logs import without_loading_report
@@ -45,6 +48,26 @@ def load_module(kind: type[M], config: PreTrainedConfig, prefix: str, plan: Load
         )
     module.to(plan.device).eval()
     return cast(M, module)
+
+
+def table_rows(plan: LoadPlan, name: str, rows: Sequence[int], width: int) -> dict[int, torch.Tensor]:
+    """A few rows of a large table, by their number, without the rest of it; made-up ones if all weights are."""
+    if plan.is_dummy:
+        return {row: torch.zeros(width) for row in rows}
+    with safe_open(_file_of(plan, name), framework="pt") as weights:
+        table = weights.get_slice(name)
+        return {row: table[row] for row in rows}
+
+
+def _file_of(plan: LoadPlan, name: str) -> Path:
+    """Where a checkpoint, which may be in several files, keeps a weight."""
+    index = plan.folder / "model.safetensors.index.json"
+    if not index.is_file():
+        return plan.folder / "model.safetensors"
+    files = json.loads(index.read_text())["weight_map"]
+    if name not in files:
+        raise ModelLoadError(f'{index} lists no "{name}"')
+    return plan.folder / str(files[name])
 
 
 def _random_module(kind: type[M], config: PreTrainedConfig, plan: LoadPlan) -> M:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from omni_runtime.generation.decoder import Decoder
     from omni_runtime.stepping.loading import LoadPlan
     from omni_runtime.stepping.resident import Loading
+    from omni_runtime.talking.talker import Talker
 
 Tensors: TypeAlias = "Mapping[str, Tensor]"
 Components: TypeAlias = Any
@@ -100,12 +101,23 @@ class GenerationFamily(Protocol):
         ...
 
 
+class TalkerFamily(Protocol):
+    """The part of a family that says codes for what its thinker says in words."""
+
+    def load(self, plan: "LoadPlan") -> "Loading[Talker]":
+        """Work for the step thread; it returns the talker."""
+        ...
+
+
 class Family(Protocol):
     @property
     def diffusion(self) -> DiffusionFamily | None: ...
 
     @property
     def generation(self) -> GenerationFamily | None: ...
+
+    @property
+    def talker(self) -> TalkerFamily | None: ...
 
     def build_tiny(self, folder: Path, seed: int, report: Report) -> None:
         """Write a small random-weight checkpoint that the real loading code reads; same seed, same bytes."""

@@ -1,7 +1,7 @@
 """The model families by name. Adding one adds a folder and a line here; it is imported when it is first asked for."""
 
 from omni_runtime.engines.protocol import UnusableEngineError
-from omni_runtime.families.protocol import DiffusionFamily, Family, GenerationFamily
+from omni_runtime.families.protocol import DiffusionFamily, Family, GenerationFamily, TalkerFamily
 from omni_runtime.plugins import Plugin, Registry
 
 FAMILIES: Registry[type[Family]] = Registry("family")
@@ -32,4 +32,11 @@ def generation_family(name: str) -> GenerationFamily:
     found = family(name).generation
     if found is None:
         raise NoSuchPartError(name, "generation")
+    return found
+
+
+def talker_family(name: str) -> TalkerFamily:
+    found = family(name).talker
+    if found is None:
+        raise NoSuchPartError(name, "talker")
     return found

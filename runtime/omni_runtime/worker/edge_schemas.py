@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from omni_contract.api.v1alpha1 import FakeEngine
 from omni_contract.presets import PRESETS
 from omni_contract.presets.payloads import PayloadSchema
+from omni_contract.wire.chunk import chunk_of, is_chunk
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_file import StageFile
@@ -37,6 +38,10 @@ def _known(schemas: Mapping[str, PayloadSchema | None]) -> Mapping[str, PayloadS
 
 
 def _check(schema: PayloadSchema | None, edge: str, payload: Payload) -> None:
-    if schema is not None and (problem := schema.problem(payload)) is not None:
-        text = f'the payload of edge "{edge}" {problem}; the two stages may run images of different versions'
-        raise OmniError(ErrorCode.STAGE_FAILED, text)
+    """Items that an edge gathers, as it does not stream, are looked at one by one."""
+    if schema is None:
+        return
+    for item in chunk_of(payload).items if is_chunk(payload) else (payload,):
+        if (problem := schema.problem(item)) is not None:
+            text = f'the payload of edge "{edge}" {problem}; the two stages may run images of different versions'
+            raise OmniError(ErrorCode.STAGE_FAILED, text)

@@ -51,13 +51,14 @@ AGAINST_RULES = (
         "nothing to run",
         {"spec.family": REMOVED, "spec.stages": []},
         "spec",
-        'neither family nor stages is set, so there is nothing to run; name a family ("qwen-image") or list the stages',
+        "neither family nor stages is set, so there is nothing to run; "
+        'name a family ("qwen-image", "qwen2.5-omni") or list the stages',
     ),
     _bad(
         "a family that does not exist",
         {"spec.family": "qwen"},
         "spec.family",
-        'there is no family "qwen"; the families are: "qwen-image"; without one, list stages and edges',
+        'there is no family "qwen"; the families are: "qwen-image", "qwen2.5-omni"; without one, list stages and edges',
     ),
     _bad(
         "a model on a hub",

@@ -83,3 +83,15 @@ def test_the_mixed_model_puts_each_stage_on_another_vendor() -> None:
         (Vendor.ROCM, "amd.com/gpu", 1),
     ]
     assert {edge.connector for edge in model.edges} == {"grpc"}
+
+
+def test_the_omni_model_speaks_from_its_last_stage_and_writes_from_its_first() -> None:
+    model = _example("tiny-qwen2.5-omni.yaml", CPU_ONLY)
+
+    assert {stage.name: stage.output.modality for stage in model.stages if stage.output} == {
+        "thinker": "text",
+        "code2wav": "audio",
+    }
+    assert [edge.name for edge in model.edges] == ["thinker->talker", "talker->code2wav"]
+    assert model.stage("thinker").sampling["max_tokens"] == 32
+    assert model.stage("talker").sampling["temperature"] == 0.9

@@ -20,7 +20,8 @@ def test_a_family_alone_is_a_complete_model(preset: Preset) -> None:
 @pytest.mark.parametrize("preset", ALL)
 def test_a_preset_names_itself_and_reads_what_it_gives_defaults_for(preset: Preset) -> None:
     assert PRESETS[preset.family] is preset
-    assert set(preset.sampling) <= set(preset.parameters)
+    own = {name for stage in preset.stages for name in stage.sampling}
+    assert {*preset.sampling, *own} <= set(preset.parameters)
     assert preset.endpoints
 
 
@@ -41,3 +42,28 @@ def test_qwen_image_is_three_stages_in_a_row_with_the_papers_defaults() -> None:
     assert [stage.name for stage in preset.stages] == ["text-encoder", "denoiser", "vae-decoder"]
     assert [edge.name for edge in preset.edges] == ["text-encoder->denoiser", "denoiser->vae-decoder"]
     assert preset.sampling == {"width": 1024, "height": 1024, "steps": 50, "guidance_scale": 4.0}
+
+
+def test_qwen2_5_omni_is_a_thinker_a_talker_and_a_vocoder_with_the_sources_defaults() -> None:
+    preset = PRESETS["qwen2.5-omni"]
+    thinker, talker, code2wav = preset.stages
+
+    assert [stage.name for stage in preset.stages] == ["thinker", "talker", "code2wav"]
+    assert {edge.name: edge.streams for edge in preset.edges} == {"thinker->talker": True, "talker->code2wav": False}
+    assert [stage.output and stage.output.modality for stage in preset.stages] == ["text", None, "audio"]
+    assert thinker.ar is not None and thinker.ar.hidden_layers == (0, -1)
+    assert dict(thinker.sampling) == {
+        "temperature": 0.0,
+        "top_p": 1.0,
+        "top_k": -1,
+        "max_tokens": 2048,
+        "repetition_penalty": 1.1,
+    }
+    assert dict(talker.sampling) == {
+        "temperature": 0.9,
+        "top_p": 0.8,
+        "top_k": 40,
+        "max_tokens": 2048,
+        "repetition_penalty": 1.05,
+    }
+    assert code2wav.output is not None and code2wav.output.voices == ("Chelsie", "Ethan")

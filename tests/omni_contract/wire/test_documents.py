@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from omni_contract.api.v1alpha1 import DiffusionEngine, FakeEngine, FrontendLimits, OutputSpec
+from omni_contract.api.v1alpha1 import (
+    ArEngine,
+    DiffusionEngine,
+    EngineBlock,
+    FakeEngine,
+    FrontendLimits,
+    GenerationEngine,
+    OutputSpec,
+)
 from omni_contract.wire.stage_file import EdgeEnd, StageFile
 from omni_contract.wire.stage_table import StageTable, TableEdge, TableStage
 
@@ -109,8 +117,12 @@ def test_an_older_frontend_reads_a_newer_stage_table():
     assert StageTable.read(json.dumps(document)) == table
 
 
-@pytest.mark.parametrize("engine", [DiffusionEngine(), FakeEngine(), FakeEngine(behavior="crash", crash_at=3)])
-def test_the_engine_block_keeps_its_kind(engine: DiffusionEngine | FakeEngine):
+@pytest.mark.parametrize(
+    "engine",
+    [ArEngine(), DiffusionEngine(), GenerationEngine(), FakeEngine(), FakeEngine(behavior="crash", crash_at=3)],
+    ids=repr,
+)
+def test_the_engine_block_keeps_its_kind(engine: EngineBlock):
     file = STAGE_FILE.model_copy(update={"engine": engine})
     assert StageFile.model_validate_json(file.model_dump_json(by_alias=True)).engine == engine
 

@@ -3,6 +3,7 @@
 import pytest
 
 from omni_contract.api.v1alpha1 import DiffusionEngine, FakeEngine
+from omni_contract.wire.chunk import Chunk
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array, Payload
 from omni_contract.wire.stage_file import StageFile
@@ -38,3 +39,11 @@ def test_what_a_stage_is_handed_is_checked_before_its_engine_sees_it():
 def test_fake_engines_and_final_outputs_are_free(edge_name: str):
     EdgeSchemas(denoiser(FakeEngine())).check_made(edge_name, {"trail": ["denoiser"]})
     EdgeSchemas(denoiser()).check_made("", {"trail": ["denoiser"]})
+
+
+def test_items_that_an_edge_has_gathered_are_checked_one_by_one():
+    schemas = EdgeSchemas(denoiser())
+    schemas.check_made("denoiser->decoder", Chunk((LATENTS, LATENTS), is_last=True).payload())
+    with pytest.raises(OmniError, match='has "image"'):
+        bad = Chunk((LATENTS, {"image": LATENTS["latents"]}), is_last=True)
+        schemas.check_made("denoiser->decoder", bad.payload())

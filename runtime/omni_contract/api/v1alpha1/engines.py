@@ -46,6 +46,12 @@ class ArEngine(ApiModel):
 
     kind: ClassVar[Literal["ar"]] = "ar"
 
+    backend: Literal["vllm", "transformers"] = Field(
+        "vllm",
+        description="What computes the tokens: vLLM, or the layers of transformers, one request at a time, slow "
+        "and exact. A talker runs on transformers only; of the fields below it reads dtype.",
+    )
+
     part: StageName | None = Field(
         None,
         description="The part of the family's model that this stage runs, for example thinker; left out, the part that "
@@ -155,7 +161,8 @@ class FakeEngine(ApiModel):
     )
 
 
-EngineBlock: TypeAlias = ArEngine | DiffusionEngine | GenerationEngine | FakeEngine
+# In a stage file a block is told by its fields. Those of a generation stage are among the others' too, so it is first.
+EngineBlock: TypeAlias = GenerationEngine | ArEngine | DiffusionEngine | FakeEngine
 EngineKind: TypeAlias = Literal["ar", "diffusion", "generation", "fake"]
 ENGINE_FIELDS: tuple[EngineKind, ...] = ("ar", "diffusion", "generation", "fake")
 """The stage's fields of which exactly one is set."""

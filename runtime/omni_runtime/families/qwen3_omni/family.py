@@ -21,6 +21,7 @@ class Code2WavPart:
 class Qwen3Omni:
     diffusion = None
     generation = Code2WavPart()
+    talker = None
 
     def build_tiny(self, folder: Path, seed: int, report: Report) -> None:
         from omni_runtime.families.qwen3_omni.tiny import build

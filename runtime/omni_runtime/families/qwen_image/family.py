@@ -9,6 +9,7 @@ from omni_runtime.families.qwen_image.diffusion import QwenImageDiffusion
 class QwenImage:
     diffusion = QwenImageDiffusion()
     generation = None
+    talker = None
 
     def build_tiny(self, folder: Path, seed: int, report: Report) -> None:
         from omni_runtime.families.qwen_image.tiny import build

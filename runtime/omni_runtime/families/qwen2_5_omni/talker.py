@@ -1,0 +1,227 @@
+"""Qwen2.5-Omni's talker on transformers' own layers: a token of one speech at a time, as its `generate` makes them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from transformers import (
+    DynamicCache,
+    LogitsProcessorList,
+    Qwen2_5OmniConfig,
+    Qwen2_5OmniTalkerForConditionalGeneration,
+    RepetitionPenaltyLogitsProcessor,
+    SuppressTokensLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_contract.wire.payload import Array, Payload, Value
+from omni_runtime.engines.ar.sampling import Sampling, sampling_of
+from omni_runtime.families.checkpoint_part import load_module, read_config, table_rows
+from omni_runtime.families.qwen2_5_omni import talker_input
+from omni_runtime.families.qwen2_5_omni.voices import Voice, read_voices, voice_of
+from omni_runtime.families.reply_rows import ReplyRows
+from omni_runtime.library_logs import tame_transformers
+from omni_runtime.stepping import weights
+from omni_runtime.stepping.loading import LoadPlan
+from omni_runtime.stepping.resident import Loading
+from omni_runtime.stepping.tensors import to_array, to_tensor
+
+THINKER_TABLE = "thinker.model.embed_tokens.weight"
+NO_MEDIA = -1
+"""Stands for any word of an answer."""
+MAX_FRAMES = 2048
+"""Unless a request or the stage says otherwise."""
+
+
+@dataclass
+class Speech:
+    """What is known of one request. `rows` are of all that the thinker has read; `codes` are all that was said."""
+
+    sampling: Sampling
+    thinker: talker_input.ThinkerRows
+    reply: ReplyRows
+    generator: torch.Generator
+    rows: torch.Tensor
+    prompt_ids: list[int] = field(default_factory=list)
+    words: int = 0
+    words_said: int = 0
+    """To the reply: a word is, once the next one is there."""
+    cache: DynamicCache | None = None
+    codes: list[int] = field(default_factory=list)
+    is_done: bool = False
+
+    def number(self, name: str, default: float) -> float:
+        value = self.sampling.get(name, default)
+        assert isinstance(value, int | float)
+        return value
+
+    @property
+    def max_frames(self) -> int:
+        return int(self.number("max_tokens", MAX_FRAMES))
+
+
+class Talker:
+    """`thinker_rows` are those of the thinker's embedding table that it needs, by token."""
+
+    def __init__(
+        self,
+        module: Qwen2_5OmniTalkerForConditionalGeneration,
+        config: Qwen2_5OmniConfig,
+        voices: Mapping[str, Voice],
+        thinker_rows: Mapping[int, torch.Tensor],
+    ) -> None:
+        self._module = module
+        self._config = config.talker_config
+        self._media = talker_input.media_ids(config.thinker_config)
+        self._unplaced = (config.thinker_config.image_token_index, config.thinker_config.video_token_index)
+        self._voices = voices
+        self._thinker_rows = thinker_rows
+
+    @property
+    def modules(self) -> list[torch.nn.Module]:
+        return [self._module]
+
+    def test_turns(self) -> Iterator[object]:
+        speech = self.begin({"max_tokens": 2, "temperature": 0})
+        row = to_array(torch.zeros((1, self._config.embedding_size)))
+        self.hear(speech, {"prompt_token_ids": [0], "token_ids": [0], "hidden": {"0": row, "-1": row}})
+        self.heard_all(speech)
+        while (item := self.speak(speech)) is not None:
+            yield item
+
+    def begin(self, parameters: Mapping[str, Value]) -> Speech:
+        voice = parameters.get("voice")
+        if voice is not None and not isinstance(voice, str):
+            raise OmniError(ErrorCode.INVALID_REQUEST, f'parameter "voice" is {voice!r}; it must be a name', "voice")
+        ids = talker_input.row_ids(self._config, voice_of(self._voices, voice).token_id)
+        begin, over, padding = (self._thinker_rows[token_id] for token_id in ids)
+        sampling = sampling_of(parameters)
+        seed = sampling.get("seed", 0)
+        assert isinstance(seed, int)
+        generator = torch.Generator(self._module.device).manual_seed(seed)
+        nothing = begin.new_empty((0, len(begin)))
+        thinker = talker_input.ThinkerRows(begin, over, padding)
+        return Speech(sampling, thinker, ReplyRows(over, padding), generator, nothing)
+
+    def hear(self, speech: Speech, item: Payload) -> None:
+        """States may come before the words that they are of; those of the last word, if any come, nobody says."""
+        if prompt := _ids(item, "prompt_token_ids"):
+            if any(token_id in self._unplaced for token_id in prompt):
+                text = "this talker cannot place pictures and videos yet; ask for text alone, or about text and sound"
+                raise OmniError(ErrorCode.INVALID_REQUEST, text, "modalities")
+            speech.prompt_ids = prompt
+        speech.words += len(_ids(item, "token_ids"))
+        speech.rows = torch.cat((speech.rows, self._rows(speech, item)))
+        first = len(speech.prompt_ids)
+        speech.reply.add(speech.rows[first + speech.words_said : first + max(0, speech.words - 1)])
+        speech.words_said = max(0, min(len(speech.rows) - first, speech.words - 1))
+
+    def heard_all(self, speech: Speech) -> None:
+        if not speech.prompt_ids or len(speech.rows) < len(speech.prompt_ids):
+            raise OmniError(ErrorCode.STAGE_FAILED, "the thinker ended before it had read its prompt")
+        speech.reply.end()
+
+    def can_speak(self, speech: Speech) -> bool:
+        return speech.is_done or speech.reply.has(len(speech.codes))
+
+    def speak(self, speech: Speech) -> Payload | None:
+        """One more code; one step later than it was heard, as the token that ends the speech is none."""
+        if speech.is_done:
+            return None
+        code = self._chosen(speech, self._logits(speech))
+        speech.codes.append(code)
+        is_over = code in talker_input.stop_ids(self._config)
+        speech.is_done = is_over or len(speech.codes) == speech.max_frames
+        return None if is_over else {"codes": to_array(torch.tensor([[code]], dtype=torch.int32))}
+
+    def _rows(self, speech: Speech, item: Payload) -> torch.Tensor:
+        """Of what the thinker has read since the item before."""
+        hidden = item.get("hidden")
+        if isinstance(hidden, Mapping) and not hidden:
+            return speech.rows[:0]
+        told = hidden if isinstance(hidden, Mapping) else {}
+        layers = [told.get(str(layer)) for layer in talker_input.THINKER_LAYERS]
+        arrays = [layer for layer in layers if isinstance(layer, Array)]
+        if len(arrays) != len(talker_input.THINKER_LAYERS):
+            wanted = " and ".join(map(str, talker_input.THINKER_LAYERS))
+            text = f"the thinker sends no states of its layers {wanted}; set ar.hiddenLayers of its stage"
+            raise OmniError(ErrorCode.STAGE_FAILED, text)
+        embeddings, states = (to_tensor(array, self._module.device).to(self._module.dtype) for array in arrays)
+        read = speech.prompt_ids[len(speech.rows) : len(speech.rows) + len(states)]
+        answered = [NO_MEDIA] * (len(states) - len(read))
+        return talker_input.select([*read, *answered], embeddings, states, self._media)
+
+    def _logits(self, speech: Speech) -> torch.Tensor:
+        """Of the next code."""
+        if speech.cache is None:
+            speech.cache = DynamicCache(config=self._config)
+            rows = self._prompt_rows(speech)
+        else:
+            code = torch.tensor(speech.codes[-1], device=self._module.device)
+            own = self._module.get_input_embeddings()(code)
+            rows = talker_input.step_row(own, speech.reply, len(speech.codes) - 1)[None]
+        first = speech.cache.get_seq_length()
+        positions = torch.arange(first, first + len(rows), device=self._module.device)
+        made = self._module.model(
+            inputs_embeds=self._module.thinker_to_talker_proj(rows)[None],
+            position_ids=positions.expand(3, 1, -1),
+            past_key_values=speech.cache,
+            use_cache=True,
+        )
+        logits: torch.Tensor = self._module.codec_head(made.last_hidden_state[:, -1]).float()
+        return logits
+
+    def _prompt_rows(self, speech: Speech) -> torch.Tensor:
+        table = self._module.get_input_embeddings().weight
+        config = self._config
+        codec = talker_input.CodecRows(table[config.tts_codec_pad_token_id], table[config.tts_codec_start_token_id])
+        return talker_input.prompt_rows(speech.rows[: len(speech.prompt_ids)], speech.reply, speech.thinker, codec)
+
+    def _chosen(self, speech: Speech, logits: torch.Tensor) -> int:
+        said = talker_input.prompt_ids(self._config, len(speech.prompt_ids)) + speech.codes
+        scores = self._processors(speech)(torch.tensor([said], device=logits.device), logits)
+        if speech.number("temperature", 0.9) == 0:
+            return int(scores.argmax())
+        return int(torch.multinomial(scores.softmax(-1), 1, generator=speech.generator))
+
+    def _processors(self, speech: Speech) -> LogitsProcessorList:
+        """As `generate` lines them up."""
+        suppressed = list(talker_input.suppressed_ids(self._config))
+        processors = LogitsProcessorList(
+            [
+                RepetitionPenaltyLogitsProcessor(speech.number("repetition_penalty", 1.05)),
+                SuppressTokensLogitsProcessor(suppressed, device=str(self._module.device)),
+            ]
+        )
+        temperature, top_k, top_p = (
+            speech.number(name, default) for name, default in (("temperature", 0.9), ("top_k", 40), ("top_p", 0.8))
+        )
+        if temperature > 0:
+            processors.append(TemperatureLogitsWarper(float(temperature)))
+            if top_k > 0:
+                processors.append(TopKLogitsWarper(int(top_k)))
+            if top_p < 1:
+                processors.append(TopPLogitsWarper(float(top_p)))
+        return processors
+
+
+def _ids(item: Payload, name: str) -> list[int]:
+    ids = item.get(name, [])
+    if not isinstance(ids, Sequence) or not all(isinstance(token_id, int) for token_id in ids):
+        raise OmniError(ErrorCode.STAGE_FAILED, f'the thinker sent {type(ids).__name__} as "{name}", not token ids')
+    return [token_id for token_id in ids if isinstance(token_id, int)]
+
+
+def load(plan: LoadPlan) -> Loading[Talker]:
+    tame_transformers()
+    yield "loading talker 1/1"
+    config = read_config(Qwen2_5OmniConfig, plan)
+    module = load_module(Qwen2_5OmniTalkerForConditionalGeneration, config.talker_config, "talker", plan)
+    voices = read_voices(plan, config.token2wav_config.dit_config)
+    tokens = {row for voice in voices.values() for row in talker_input.row_ids(config.talker_config, voice.token_id)}
+    rows = table_rows(plan, THINKER_TABLE, sorted(tokens), config.talker_config.embedding_size)
+    yield f"loaded {weights.size_bytes([module]) / 2**30:.3g} GiB and the voices {', '.join(voices)}"
+    return Talker(module, config, voices, {token: row.to(module.device, module.dtype) for token, row in rows.items()})
