@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy
 import pytest
 import pytest_asyncio
+from transformers import AutoTokenizer
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array
@@ -108,6 +109,16 @@ async def test_media_make_the_tokens_of_transformers_alone_and_together(engine, 
     assert [one.usage.input_tokens for one in alone] == [
         len(judged[f"prompt.{number}"]) for number in range(len(REQUESTS))
     ]
+
+
+async def test_media_beside_a_prompt_with_placeholders_make_the_tokens_of_the_chat(engine, tiny, judged):
+    mixed = REQUESTS[3]
+    tokenizer = AutoTokenizer.from_pretrained(tiny)
+    text = tokenizer.apply_chat_template(mixed, tokenize=False, add_generation_prompt=True)
+    (message,) = as_payload(mixed)["messages"]
+    beside = [one for one in message["content"] if one["type"] != "text"]
+    made = await answer(engine, asked({"prompt": text, "media": beside}, **GREEDY))
+    assert made.token_ids == judged["tokens.3"].tolist()
 
 
 async def test_hidden_states_equal_those_of_transformers_row_by_row(engine, judged):

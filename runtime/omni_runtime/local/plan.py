@@ -18,6 +18,7 @@ FRONTEND = "frontend"
 LOG_JSON = "--log-json"
 """Every process logs JSON; the console shortens it for people."""
 LOG_LEVEL = "--log-level"
+STAGE_TABLE = "stage-table.json"
 FRONTEND_START_S = 120
 FRONTEND_STOP_MARGIN_S = 5
 """Beyond the longest drain of a stage: the frontend answers what it has before the stages are told to stop."""
@@ -91,7 +92,7 @@ class LocalPlan:
 
 
 def local_plan(model: ResolvedModel, place: Place) -> LocalPlan:
-    table_path = place.directory / "stage-table.json"
+    table_path = place.directory / STAGE_TABLE
     table = stage_table(model, "local", place.created, lambda stage: _location(model.stage(stage), place))
     files = {_stage_file_path(place, stage.name): _stage_file_text(model, stage, place) for stage in model.stages}
     return LocalPlan(

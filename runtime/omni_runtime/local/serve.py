@@ -34,8 +34,8 @@ NAMESPACE = "default"
 def serve(settings: ServeSettings) -> int:
     """Runs until it is stopped; returns the exit code. Raises ServeError or InvalidModelError."""
     volumes = parse_volumes(settings.volumes)
-    machine = _machine(settings)
-    model = _resolve_here(load_model(settings.file), machine, settings)
+    machine = machine_for(settings)
+    model = resolve_here(load_model(settings.file), machine, settings)
     check_source(model, volumes)
     _check_api_keys(model, settings.api_keys)
     port = free_port(settings.host, settings.port)
@@ -57,7 +57,7 @@ def serve(settings: ServeSettings) -> int:
         )
         plan = with_masters(model, place, lambda: free_port(LOOPBACK, 0))
         _check_picture(plan, settings.picture)
-        _write(plan)
+        write_plan(plan)
         try:
             return asyncio.run(_run(plan, settings))
         finally:
@@ -77,12 +77,13 @@ def free_port(host: str, port: int) -> int:
         return int(probe.getsockname()[1])
 
 
-def _machine(settings: ServeSettings) -> Machine:
+def machine_for(settings: ServeSettings) -> Machine:
+    """This one, as far as the settings let the model see of it."""
     machine = find_devices(Path("/dev"), settings.environment)
     return machine if settings.device is None else only(settings.device, machine)
 
 
-def _resolve_here(file: OmniModel, machine: Machine, settings: ServeSettings) -> ResolvedModel:
+def resolve_here(file: OmniModel, machine: Machine, settings: ServeSettings) -> ResolvedModel:
     spec = file.spec if settings.device is None else without_pools(file.spec)
     catalog = local_catalog(spec, machine, settings.allow_fake_engine)
     return resolve(file.metadata.name, file.metadata.namespace or NAMESPACE, spec, catalog)
@@ -101,7 +102,8 @@ def _check_picture(plan: LocalPlan, picture: Path | None) -> None:
         raise InputError(f"--picture asks for an image, and {plan.model} answers with {answers}; leave it out")
 
 
-def _write(plan: LocalPlan) -> None:
+def write_plan(plan: LocalPlan) -> None:
+    """Everything that its processes read."""
     for path, text in plan.files.items():
         path.write_text(text)
     for link, folder in plan.links.items():

@@ -41,6 +41,16 @@ def conversation_of(messages: Value, reads_parts: bool) -> Conversation:
     return Conversation(tuple(told), tuple(media))
 
 
+def media_parts(media: Value) -> tuple[MediaPart, ...]:
+    """The media that go with a prompt which is no chat, in the order of its placeholders."""
+    if not isinstance(media, Sequence | None) or isinstance(media, str | bytes):
+        raise _refused("media must be a list of parts")
+    parts = tuple(part for part in media or () if isinstance(part, Mapping) and part.get("type") in MEDIA)
+    if len(parts) < len(media or ()):
+        raise _refused(f"media must be parts of type {', '.join(MEDIA)}")
+    return parts
+
+
 def _parts(message: Mapping[str, Value]) -> list[Mapping[str, Value]]:
     content = message.get("content") or []
     if not isinstance(content, Sequence) or isinstance(content, str | bytes):

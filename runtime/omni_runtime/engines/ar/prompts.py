@@ -14,7 +14,7 @@ from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Payload, Value
 from omni_runtime.engines.ar import messages
 from omni_runtime.engines.ar.media import MediaData, media_of
-from omni_runtime.engines.ar.messages import conversation_of
+from omni_runtime.engines.ar.messages import conversation_of, media_parts
 from omni_runtime.engines.ar.sampling import is_integer
 
 PROBE = "omni-probe"
@@ -51,7 +51,7 @@ class Prompts:
             case "prompt_token_ids":
                 return self._fitting(Prompt("prompt_token_ids", self._checked(payload["prompt_token_ids"])))
             case "prompt":
-                return self._fitting(Prompt("prompt", self._tokens(payload["prompt"])))
+                return self._fitting(self._of_text(payload))
         raise OmniError(ErrorCode.INVALID_REQUEST, f"the request has no prompt; give one of {', '.join(PARAMS)}")
 
     @cached_property
@@ -78,6 +78,14 @@ class Prompts:
             return Prompt(messages.PARAM, self._tokens(text, add_special_tokens=False))
         media = media_of(conversation.media, self._with_metadata)
         return Prompt(messages.PARAM, text=text, media=media.data, processor={**media.processor, **_kwargs(payload)})
+
+    def _of_text(self, payload: Payload) -> Prompt:
+        """Whoever sends media beside a text has put the model's own placeholders into it."""
+        text, parts = payload["prompt"], media_parts(payload.get("media"))
+        if not parts or not isinstance(text, str):
+            return Prompt("prompt", self._tokens(text))
+        media = media_of(parts, self._with_metadata)
+        return Prompt("prompt", text=text, media=media.data, processor={**media.processor, **_kwargs(payload)})
 
     def _render(self, conversation: Sequence[Mapping[str, Value]], tools: Value) -> str:
         rendered: str = self.tokenizer.apply_chat_template(

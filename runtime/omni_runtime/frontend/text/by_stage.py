@@ -43,12 +43,13 @@ def for_each_stage(table: StageTable, values: Sequence[Mapping[str, JsonValue]] 
         raise _refusal(FIELD, f"it needs one object for each stage ({', '.join(names)}), got {len(values)}")
     chosen: dict[str, Value] = {}
     for index, (stage, entry) in enumerate(zip(names, values, strict=True)):
-        chosen |= for_stage(stage, _checked(f"{FIELD}[{index}]", entry))
+        chosen |= for_stage(stage, checked(f"{FIELD}[{index}]", entry))
     return chosen
 
 
-def _checked(where: str, entry: Mapping[str, JsonValue]) -> dict[str, Value]:
-    checked: dict[str, Value] = {}
+def checked(where: str, entry: Mapping[str, JsonValue]) -> dict[str, Value]:
+    """The parameters of an entry that have an effect. Raises OmniError for one that no stage could use."""
+    chosen: dict[str, Value] = {}
     for name, value in entry.items():
         if name not in NAMES | WITHOUT_EFFECT:
             text = f'unknown parameter "{shortened(name, LONGEST_VALUE)}"{did_you_mean(name[:200], NAMES)}'
@@ -56,8 +57,8 @@ def _checked(where: str, entry: Mapping[str, JsonValue]) -> dict[str, Value]:
         if not _is_usable(value):
             raise _refusal(f"{where}.{name}", "it must be a number, a boolean, a text, or a short list of them")
         if value is not None and name in NAMES:
-            checked[name] = [value] if name == "stop" and isinstance(value, str) else value
-    return checked
+            chosen[name] = [value] if name == "stop" and isinstance(value, str) else value
+    return chosen
 
 
 def _is_usable(value: JsonValue) -> TypeGuard[bool | int | float | str | list[bool | int | float | str] | None]:

@@ -1,9 +1,11 @@
 """Chat messages on their way to a template."""
 
+from typing import Any
+
 import pytest
 
 from omni_contract.wire.errors import OmniError
-from omni_runtime.engines.ar.messages import conversation_of
+from omni_runtime.engines.ar.messages import conversation_of, media_parts
 
 PICTURE = {"type": "image", "image": "pixels"}
 SOUND = {"type": "audio", "audio": "samples", "sample_rate": 16_000}
@@ -57,3 +59,10 @@ def test_what_a_template_of_text_cannot_take_is_refused_as_the_messages_fault(to
     with pytest.raises(OmniError) as caught:
         conversation_of(told, reads_parts=False)
     assert caught.value.param == "messages"
+
+
+@pytest.mark.parametrize("media", ["image", [{"type": "text", "text": "x"}], [7]])
+def test_media_beside_a_prompt_must_be_parts_of_media(media: Any) -> None:
+    with pytest.raises(OmniError, match="media must be"):
+        media_parts(media)
+    assert media_parts(None) == ()
