@@ -154,6 +154,13 @@ async def test_many_speak_at_once_and_each_is_heard_to_the_end(reading_url: str,
     assert all(answer == PCM for answer in answers)
 
 
+@pytest.mark.case("runtime:B7")
+@pytest.mark.parametrize("format", ["mp3", "opus", "aac", "flac"])
+def test_the_same_request_gives_the_same_bytes_every_time(reader: OpenAI, format: Any) -> None:
+    short = asked(response_format=format, extra_body={"seed": 5, "max_new_tokens": 5})
+    assert len({reader.audio.speech.create(**short).content for _ in range(10)}) == 1
+
+
 @pytest.mark.case("runtime:S11")
 def test_a_long_text_reaches_the_model_whole(reading_url: str) -> None:
     text = " ".join(f"word{number}" for number in range(1500))

@@ -100,6 +100,29 @@ def test_a_wrong_field_is_refused_by_name(http: Client, fields: dict[str, Any], 
     assert words in error["message"]
 
 
+def nested(depth: int) -> Any:
+    return {"a": nested(depth - 1)} if depth else 1
+
+
+@pytest.mark.parametrize("field", ["mm_processor_kwargs", "tools"])
+def test_what_is_nested_too_deep_to_travel_is_refused(http: Client, field: str) -> None:
+    tool = {"type": "function", "function": {"name": "look", "parameters": nested(40)}}
+    body = {"messages": said(), field: nested(40) if field != "tools" else [tool]}
+    error = error_of(http.post(PATH, json=body), 400)
+    assert "deep" in error["message"] or "levels" in error["message"]
+
+
+@pytest.mark.parametrize("depth", [200, 100_000])
+def test_a_body_that_is_nested_without_end_is_refused(http: Client, depth: int) -> None:
+    body = (
+        '{"messages": [{"role": "user", "content": "x"}], "mm_processor_kwargs": '
+        + '{"a":' * depth
+        + "1"
+        + "}" * (depth + 1)
+    )
+    error_of(http.post(PATH, content=body, headers=JSON), 400)
+
+
 def test_a_streamed_request_that_is_wrong_has_its_status_too(http: Client) -> None:
     body = {"messages": said(), "stream": True, "audio": {"voice": "nobody"}}
     assert error_of(http.post(PATH, json=body), 400)["param"] == "audio.voice"

@@ -117,7 +117,7 @@ class Orchestrator:
     def submit_all(self, requests: Sequence[SessionRequest]) -> list[Session]:
         """All of them, or none; they are one tenant's."""
         for request in requests:
-            request.check_size()
+            request.check_payload()
         plans = [self._membership.plan(request.modalities) for request in requests]
         self._admit(plans[0], requests[0].tenant, len(requests))
         sessions = [Session(request, self._context(plan)) for request, plan in zip(requests, plans, strict=True)]

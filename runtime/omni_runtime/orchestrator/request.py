@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
-from omni_contract.wire.codec import encode
+from omni_contract.wire.codec import CodecError, encode
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Payload, Value
 from omni_contract.wire.stage_pb2 import Handle
@@ -47,9 +47,14 @@ class SessionRequest:
     def encoded_payload(self) -> bytes:
         return encode(self.payload).to_bytes()
 
-    def check_size(self) -> None:
+    def check_payload(self) -> None:
         """A message that no worker takes would break the stream, and with it the requests of everybody else."""
-        if (size_bytes := len(self.encoded_payload)) > PAYLOAD_LIMIT_BYTES:
+        try:
+            size_bytes = len(self.encoded_payload)
+        except CodecError as exc:
+            text = f"the request cannot be handed to a stage: {exc}"
+            raise OmniError(ErrorCode.INVALID_REQUEST, text) from exc
+        if size_bytes > PAYLOAD_LIMIT_BYTES:
             text = f"the request's input has {size_bytes:,} bytes; a stage takes at most {PAYLOAD_LIMIT_BYTES:,}"
             raise OmniError(ErrorCode.PAYLOAD_TOO_LARGE, text)
 
