@@ -1,0 +1,32 @@
+from argparse import ArgumentParser
+from pathlib import Path
+
+import pytest
+
+from omni_runtime.terminal_chat.settings import ChatError, ChatSettings, add_arguments, settings_from
+
+
+def settings(*arguments: str) -> ChatSettings:
+    parser = ArgumentParser()
+    add_arguments(parser)
+    return settings_from(parser.parse_args(arguments))
+
+
+def test_the_address_may_be_that_of_the_api() -> None:
+    assert settings("--url", "http://host:1/v1/").url == "http://host:1"
+
+
+def test_only_what_was_given_is_sampled_by() -> None:
+    assert settings("--temperature", "0").sampling == {"temperature": 0.0}
+
+
+@pytest.mark.parametrize(("file", "format"), [("a.WAV", "wav"), ("a.ogg", "opus"), ("a.pcm", "pcm16")])
+def test_the_ending_of_the_file_says_the_format(file: str, format: str) -> None:
+    assert settings("--save", file).audio_format == format
+    assert settings("--save", file).save == Path(file)
+
+
+@pytest.mark.parametrize(("arguments", "word"), [(("--save", "a.txt"), ".wav"), (("--voice", "ryan"), "--save")])
+def test_what_does_not_go_together_is_refused(arguments: tuple[str, ...], word: str) -> None:
+    with pytest.raises(ChatError, match=word):
+        settings(*arguments)
