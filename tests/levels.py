@@ -1,4 +1,6 @@
-"""Runs the test levels one after the other and prints one line for each: `python -m tests.levels unit models ...`.
+"""Runs the test levels and prints one line for each: `python -m tests.levels unit models ...`.
+
+Those that work on one processor run beside those that mostly wait for processes; the others run alone.
 
 A level that runs no test has failed, and a skipped test is shown with its reason. In levels of many real processes a
 few failed tests run once more, alone; each is named, so that a test which fails now and then is seen and mended. Logs
@@ -10,8 +12,11 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Container
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 
 LOGS = Path("out/levels")
 TEST_LIMIT_S = {"models": 300, "local": 300, "chaos": 300, "control": 600, "cluster": 1200}
@@ -19,7 +24,18 @@ TEST_LIMIT_S = {"models": 300, "local": 300, "chaos": 300, "control": 600, "clus
 OTHER_TEST_LIMIT_S = 180
 REPEATED = {"models", "api", "connectors", "local", "chaos", "control", "cluster"}
 MOST_REPEATED = 3
+STEPS: tuple[tuple[tuple[str, ...], ...], ...] = (
+    (("check",),),
+    (("unit",),),
+    (("schedules", "models", "api"), ("local", "chaos", "programs", "control")),
+    (("connectors",),),
+    (("node-image",),),
+    (("cluster",),),
+)
+"""What runs after each other; the lanes of a step run at the same time, the levels of a lane in turn."""
 MARKED = ("schedules", "models", "api", "connectors", "local", "chaos", "control", "cluster")
+TELLING = Lock()
+"""Held by the lane that prints."""
 COUNT = re.compile(r"(\d+) (passed|failed|error|errors|skipped|deselected)")
 
 
@@ -46,7 +62,10 @@ class Outcome:
 
 def pytest_level(name: str, expression: str) -> Level:
     limit = (f"--timeout={TEST_LIMIT_S.get(name, OTHER_TEST_LIMIT_S)}", "--timeout-method=thread")
-    return Level(name, (sys.executable, "-m", "pytest", "-q", "-m", expression, "--durations=10", *limit, "tests"))
+    # Of its own, so that levels side by side do not mix up which tests failed last.
+    cache = ("-o", f"cache_dir={LOGS / 'cache' / name}")
+    options = ("-q", "-m", expression, "--durations=10", *limit, *cache)
+    return Level(name, (sys.executable, "-m", "pytest", *options, "tests"))
 
 
 def cluster_step(name: str) -> Level:
@@ -54,14 +73,30 @@ def cluster_step(name: str) -> Level:
 
 
 def known_levels() -> dict[str, Level]:
-    """In the order in which they run."""
+    """By name, in the order of STEPS."""
     unmarked = " and ".join(f"not {marker}" for marker in (*MARKED, "gpu"))
-    marked = {marker: pytest_level(marker, marker) for marker in MARKED}
-    levels = [Level("check", ("make", "format", "lint", "types", "generated", "cases"), counts_tests=False)]
-    levels.append(pytest_level("unit", unmarked))
-    levels += [marked[name] for name in ("schedules", "models", "api", "connectors", "local", "chaos")]
-    levels += [cluster_step("programs"), marked["control"], cluster_step("node-image"), marked["cluster"]]
-    return {level.name: level for level in levels}
+    levels = {
+        "check": Level("check", ("make", "format", "lint", "types", "generated", "cases"), counts_tests=False),
+        "unit": pytest_level("unit", unmarked),
+        "programs": cluster_step("programs"),
+        "node-image": cluster_step("node-image"),
+        **{marker: pytest_level(marker, marker) for marker in MARKED},
+    }
+    return {name: levels[name] for step in STEPS for lane in step for name in lane}
+
+
+def run_levels(names: Container[str]) -> list[Outcome]:
+    """All that are named, shown as each ends."""
+    levels = known_levels()
+
+    def run_lane(lane: tuple[str, ...]) -> list[Outcome]:
+        return [shown(run_level(levels[name])) for name in lane if name in names]
+
+    results: list[Outcome] = []
+    for step in STEPS:
+        with ThreadPoolExecutor(len(step)) as lanes:
+            results += [result for lane in lanes.map(run_lane, step) for result in lane]
+    return results
 
 
 def run_level(level: Level) -> Outcome:
@@ -102,6 +137,13 @@ def outcome(level: Level, code: int, seconds: float, text: str) -> Outcome:
     return Outcome(level.name, seconds, passed, failed, counts.get("skipped", 0), is_green)
 
 
+def shown(result: Outcome) -> Outcome:
+    with TELLING:
+        show(result)
+        explain(result)
+    return result
+
+
 def show(result: Outcome) -> None:
     state = "ok    " if result.is_green else "FAILED"
     skipped = f", {result.skipped} skipped" if result.skipped else ""
@@ -122,13 +164,13 @@ def explain(result: Outcome) -> None:
         print(*(line for line in lines if line.startswith("SKIPPED")), sep="\n", flush=True)
 
 
-def record(results: list[Outcome]) -> None:
+def record(results: list[Outcome], took_s: float) -> None:
     from benchmarks.ledger import write_entry
 
     seconds = {result.level: result.seconds for result in results}
     write_entry("test.unit_s", round(seconds["unit"], 1), "s", command="make test-unit")
     if set(seconds) == set(known_levels()):
-        write_entry("test.all_warm_s", round(sum(seconds.values()), 1), "s", command="make test")
+        write_entry("test.all_warm_s", round(took_s, 1), "s", command="make test")
 
 
 def main() -> int:
@@ -140,15 +182,13 @@ def main() -> int:
     if unknown := [name for name in arguments.levels if name not in levels]:
         parser.error(f"unknown level {unknown[0]!r}; known: {', '.join(levels)}")
     LOGS.mkdir(parents=True, exist_ok=True)
-    results = []
-    for name in arguments.levels:
-        results.append(run_level(levels[name]))
-        show(results[-1])
-        explain(results[-1])
+    began_s = time.monotonic()
+    results = run_levels(arguments.levels)
+    took_s = time.monotonic() - began_s
     failed = sum(result.failed or (not result.is_green) for result in results)
     if arguments.record and not failed:
-        record(results)
-    print(f"{sum(result.passed for result in results)} passed, {failed} failed")
+        record(results, took_s)
+    print(f"{sum(result.passed for result in results)} passed, {failed} failed in {took_s:.0f} s")
     return 1 if failed else 0
 
 
