@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 import pytest
 from openai import OpenAI
-from openai.types.chat import ChatCompletion
+from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 from tests.layout.source import CHECKOUT
 from tests.support.serve_process import OMNI, serving
@@ -27,6 +27,13 @@ STAGES = [
     {"temperature": 0, "max_tokens": FRAMES},
     {},
 ]
+ASKED: dict[str, Any] = {
+    "model": "tiny-qwen25-omni",
+    "modalities": ["text", "audio"],
+    "audio": {"format": "wav", "voice": "ethan"},
+    "seed": 0,
+    "extra_body": {"sampling_params_list": STAGES},
+}
 SMALLEST_STEP = 1
 """Of sound in 16 bits: rounding may fall to either side."""
 
@@ -57,15 +64,14 @@ def client(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[O
         yield OpenAI(base_url=f"{serve.url()}/v1", api_key="none", max_retries=0)
 
 
+def said_by_user(text: str) -> list[ChatCompletionMessageParam]:
+    return [{"role": "user", "content": text}]
+
+
 def answered(client: OpenAI, text: str) -> ChatCompletion:
-    return client.chat.completions.create(
-        model="tiny-qwen25-omni",
-        messages=[{"role": "user", "content": text}],
-        modalities=["text", "audio"],
-        audio={"format": "wav", "voice": "ethan"},
-        seed=0,
-        extra_body={"sampling_params_list": STAGES},
-    )
+    answer = client.chat.completions.create(messages=said_by_user(text), **ASKED)
+    assert isinstance(answer, ChatCompletion)
+    return answer
 
 
 def samples(answer: ChatCompletion) -> Any:
@@ -92,6 +98,16 @@ def test_an_answer_has_text_and_sound_and_counts_both(client: OpenAI) -> None:
     assert answer.usage is not None and answer.usage.completion_tokens_details is not None
     assert answer.usage.completion_tokens_details.audio_tokens == len(samples(answer)) / 480
     assert answer.usage.completion_tokens == WORDS + answer.usage.completion_tokens_details.audio_tokens
+
+
+def test_streamed_sound_is_that_of_the_whole_answer(client: OpenAI) -> None:
+    asked = {**ASKED, "audio": {"format": "pcm16", "voice": "Ethan"}}
+    said: list[dict[str, Any]] = []
+    for chunk in client.chat.completions.create(messages=said_by_user(TEXTS[1]), stream=True, **asked):
+        said += [choice.delta.model_dump().get("audio") or {} for choice in chunk.choices]
+    heard = b"".join(base64.b64decode(audio["data"]) for audio in said if audio.get("data"))
+    streamed = numpy.frombuffer(heard, dtype=numpy.int16).astype(float)
+    assert streamed.tolist() == samples(answered(client, TEXTS[1])).tolist()
 
 
 def test_text_alone_keeps_the_talker_silent(client: OpenAI) -> None:
