@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from omni_runtime import AsyncOmni, Omni, OmniRequestOutput
+from omni_runtime.administration.asking import RefusedError
 from omni_runtime.local.errors import InputError, StartError
 from omni_runtime.offline.async_omni import NotRunningError
 from tests.layout.source import CHECKOUT
@@ -73,6 +74,21 @@ def test_a_stage_that_is_killed_is_started_again() -> None:
                 worker.kill()
         (_, sound) = omni.generate(WORDS)
         assert seconds(sound) == EXPECTED_SECONDS
+
+
+def test_stages_are_recorded_and_sleep_until_they_are_woken(tmp_path: Path) -> None:
+    with Omni(EXAMPLE, {"models": "/tmp"}, allow_fake_engine=True, profile_dir=tmp_path) as omni:
+        omni.start_profile(["thinker"])
+        omni.generate(WORDS, seed=0)
+        (trace,) = omni.stop_profile()
+        assert Path(trace).is_file() and Path(trace).is_relative_to(tmp_path)
+        omni.sleep()
+        with pytest.raises(RefusedError, match="sleep"):
+            omni.start_profile()
+        omni.wake()
+        assert omni.generate(WORDS, seed=0)[0].text == expected_text()
+        with pytest.raises(InputError, match='did you mean "talker"'):
+            omni.sleep(["taker"])
 
 
 async def test_a_streamed_answer_is_the_whole_one_in_parts() -> None:

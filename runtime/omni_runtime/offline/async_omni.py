@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from omni_runtime.offline.calls import Calls, Sampling
+from omni_runtime.offline.control import Control
 from omni_runtime.offline.local_model import resolved, running_model
 from omni_runtime.offline.outputs import OmniRequestOutput
 from omni_runtime.offline.prompts import Prompt
@@ -33,7 +34,7 @@ class AsyncOmni:
         self._model = resolved(self._settings.serve)
         self._life: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
-        self._running: Calls | None = None
+        self._running: tuple[Calls, Control] | None = None
 
     async def start(self) -> None:
         """Returns once every stage is ready; calling it again does nothing."""
@@ -116,14 +117,23 @@ class AsyncOmni:
         return tuple(stage.name for stage in self._model.stages)
 
     @property
+    def control(self) -> Control:
+        """Profiles, and sleep that gives the devices' memory back."""
+        return self._here[1]
+
+    @property
     def _calls(self) -> Calls:
+        return self._here[0]
+
+    @property
+    def _here(self) -> tuple[Calls, Control]:
         if self._running is None:
             raise NotRunningError("the model does not run: call it inside `async with`, or between start and close")
         return self._running
 
     async def _live(self, ready: asyncio.Future[None]) -> None:
         async with running_model(self._model, self._settings.serve) as orchestrator:
-            self._running = Calls(orchestrator, self._settings.max_in_flight)
+            self._running = Calls(orchestrator, self._settings.max_in_flight), Control(orchestrator)
             ready.set_result(None)
             try:
                 await self._stopping.wait()

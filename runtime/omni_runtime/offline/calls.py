@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from omni_contract.wire.errors import ErrorCode, OmniError
@@ -14,7 +14,7 @@ from omni_runtime.frontend.text.sampling import DRAWN_SEEDS
 from omni_runtime.offline.answers import Asked, Gathering, parts_of
 from omni_runtime.offline.outputs import OmniRequestOutput
 from omni_runtime.offline.progress import Progress
-from omni_runtime.offline.prompts import MODALITIES, Prompt, keys_of, payload_of, reading_of
+from omni_runtime.offline.prompts import MODALITIES, Prompt, keys_of, payload_of, reading_of, sampling_of
 from omni_runtime.offline.sampling import SamplingParamsList, parameters_of
 from omni_runtime.offline.width import most_in_flight
 from omni_runtime.orchestrator import Orchestrator, Session, SessionRequest
@@ -100,6 +100,7 @@ class Calls:
         """Raises OmniError for a prompt that the model cannot read, or sampling that it does not know."""
         keys, table = keys_of(prompt), self._orchestrator.table
         wanted = self._wanted(keys.get(MODALITIES))
+        sampling = replace(sampling, by_name={**sampling.by_name, **sampling_of(keys)})
         request = SessionRequest(
             request_id=request_id or f"offline-{secrets.token_hex(8)}",
             payload=payload_of(keys, reading_of(wanted, self.modalities), table),

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, overload
 
+from omni_runtime.administration.calls import DEFAULT_STEPS
 from omni_runtime.offline.async_omni import AsyncOmni
 from omni_runtime.offline.loop_thread import LoopThread
 from omni_runtime.offline.outputs import OmniRequestOutput
@@ -80,6 +81,21 @@ class Omni:
     def stages(self) -> tuple[str, ...]:
         """Their names, in the order of `sampling_params_list`."""
         return self._omni.stages
+
+    def start_profile(self, stages: Sequence[str] | None = None, steps: int = DEFAULT_STEPS) -> None:
+        """Record the next steps of the stages named, of all if none is; needs `profile_dir`."""
+        self._loop.run(self._omni.control.start_profile(stages, steps))
+
+    def stop_profile(self) -> list[str]:
+        """Write what was recorded; the files, a Chrome trace for each replica."""
+        return self._loop.run(self._omni.control.stop_profile())
+
+    def sleep(self, stages: Sequence[str] | None = None, level: int = 1) -> int:
+        """Give the devices' memory back until `wake`; how many bytes. Level 1 keeps the weights in host memory."""
+        return self._loop.run(self._omni.control.sleep(stages, level))
+
+    def wake(self, stages: Sequence[str] | None = None) -> None:
+        self._loop.run(self._omni.control.wake(stages))
 
     def close(self) -> None:
         """Aborts what still runs and ends the stages' processes; calling it again does nothing."""

@@ -15,6 +15,9 @@ Prompt: TypeAlias = str | Mapping[str, Any]
 """Text alone, or a map with what else there is to say; docs/offline.md has its keys."""
 
 MODALITIES = "modalities"
+SAMPLING = "sampling"
+OF_ALL_PROMPTS = (MODALITIES, SAMPLING)
+"""Keys that say nothing to the model."""
 PARTS: Mapping[str, Callable[[Any, str], dict[str, Value]]] = {
     "audio": audio_part,
     "image": image_part,
@@ -51,11 +54,19 @@ def keys_of(prompt: Prompt) -> Mapping[str, Any]:
     raise _refused("prompt", f"a prompt is a text or a map, got {type(prompt).__name__}")
 
 
+def sampling_of(keys: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a prompt asks for itself alone. Raises OmniError if that is no map."""
+    sampling = keys.get(SAMPLING) or {}
+    if not isinstance(sampling, Mapping):
+        raise _refused(SAMPLING, f"{SAMPLING} must be a map of parameters, got {type(sampling).__name__}")
+    return sampling
+
+
 def payload_of(keys: Mapping[str, Any], reading: Reading, table: StageTable) -> Payload:
     """Raises OmniError for a prompt that the model cannot read; `param` is the key at fault."""
+    known = (*reading.value, *OF_ALL_PROMPTS)
     for key in keys:
-        if key not in (*reading.value, MODALITIES):
-            known = (*reading.value, MODALITIES)
+        if key not in known:
             raise _refused(str(key), f'a prompt of this model has no key "{key}"{did_you_mean(str(key), known)}')
     match reading:
         case Reading.ANSWER:

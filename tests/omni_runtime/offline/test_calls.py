@@ -125,6 +125,17 @@ async def read(calls: Calls, prompt: Prompt, request_id: str) -> list[OmniReques
     return [part async for part in calls.parts(prompt, SMALL, request_id)]
 
 
+async def test_a_prompt_may_have_sampling_of_its_own(tmp_path: Path) -> None:
+    table = located(chain("painter"), tmp_path)
+    async with fake_model(table, tmp_path) as workers, calls_of(table, max_in_flight=1) as calls:
+        own: list[Any] = [{"prompt": "a fox", "sampling": {"seed": seed, "height": 2}} for seed in (5, 6)]
+        outputs = await all_of(calls, [*own, "a fox", {"prompt": "a fox", "sampling": {"sed": 1}}])
+        seeds = [job.parameters["seed"] for job in workers["painter"].jobs]
+    assert seeds == [5, 6, 1]
+    assert [output.images[0].size for output in outputs[:3]] == [(8, 2), (8, 2), (8, 4)]
+    assert outputs[3].error is not None and 'did you mean "seed"' in outputs[3].error.message
+
+
 async def test_wrong_sampling_is_raised_before_anything_runs(tmp_path: Path) -> None:
     table = located(chain("painter"), tmp_path)
     async with fake_model(table, tmp_path) as workers, calls_of(table) as calls:
