@@ -1,5 +1,6 @@
 """`Omni` and `AsyncOmni` over real processes."""
 
+import asyncio
 import os
 import re
 import shutil
@@ -103,6 +104,26 @@ async def test_a_streamed_answer_is_the_whole_one_in_parts() -> None:
     assert [part.finished for part in texts].count(True) == 1 and texts[-1].finished
     with pytest.raises(NotRunningError):
         omni.generate(WORDS)
+
+
+async def test_a_start_that_is_given_up_leaves_nothing_and_can_be_made_again() -> None:
+    before = stages_of(psutil.Process())
+    omni = AsyncOmni(EXAMPLE, {"models": "/tmp"}, allow_fake_engine=True)
+    starting = asyncio.create_task(omni.start())
+    async with asyncio.timeout(30):
+        while stages_of(psutil.Process()) == before:
+            await asyncio.sleep(0.01)
+    await omni.close()
+    with pytest.raises(NotRunningError, match="closed while it started"):
+        await starting
+    starting = asyncio.create_task(omni.start())
+    await asyncio.sleep(0)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert stages_of(psutil.Process()) == before
+    async with omni:
+        assert len(await omni.generate_all([WORDS], use_tqdm=False)) == 2
 
 
 def test_pictures_equal_those_of_plain_diffusers(models: Path) -> None:

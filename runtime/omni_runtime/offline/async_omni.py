@@ -34,6 +34,7 @@ class AsyncOmni:
         self._model = resolved(self._settings.serve)
         self._life: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
+        self._is_starting = False
         self._running: tuple[Calls, Control] | None = None
 
     async def start(self) -> None:
@@ -41,6 +42,7 @@ class AsyncOmni:
         if self._life is not None:
             return
         self._stopping.clear()
+        self._is_starting = True
         ready = asyncio.get_running_loop().create_future()
         life = self._life = asyncio.create_task(self._live(ready), name="offline-model")
         try:
@@ -49,14 +51,20 @@ class AsyncOmni:
             life.cancel()
             await self._ended(life)
             raise
+        finally:
+            self._is_starting = False
         if life.done():
             await self._ended(life)
+            if life.cancelled():
+                raise NotRunningError("the model was closed while it started")
             life.result()
 
     async def close(self) -> None:
         """Aborts what still runs and ends the stages' processes; calling it again does nothing."""
         self._stopping.set()
         if self._life is not None:
+            if self._is_starting:
+                self._life.cancel()
             await self._ended(self._life)
 
     async def __aenter__(self) -> Self:
