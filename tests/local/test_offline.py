@@ -110,9 +110,7 @@ async def test_a_start_that_is_given_up_leaves_nothing_and_can_be_made_again() -
     before = stages_of(psutil.Process())
     omni = AsyncOmni(EXAMPLE, {"models": "/tmp"}, allow_fake_engine=True)
     starting = asyncio.create_task(omni.start())
-    async with asyncio.timeout(30):
-        while stages_of(psutil.Process()) == before:
-            await asyncio.sleep(0.01)
+    assert await asyncio.to_thread(becomes, lambda: stages_of(psutil.Process()) != before, 30)
     await omni.close()
     with pytest.raises(NotRunningError, match="closed while it started"):
         await starting
