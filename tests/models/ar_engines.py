@@ -22,15 +22,17 @@ SMALL = {"dtype": "float32", "max_model_length": 512, "max_sequences": 32, "kv_c
 """A key-value cache of 64 MiB holds more than all that tests ask for at once."""
 
 
-def ar_file(model: Path, stage: str = "writer", **block: Any) -> StageFile:
+def ar_file(
+    model: Path, stage: str = "writer", family: str | None = None, max_in_flight: int = 64, **block: Any
+) -> StageFile:
     values: dict[str, Any] = {
         "model": "test",
         "stage": stage,
         "revision": "1",
-        "family": None,
+        "family": family,
         "model_path": str(model),
         "engine": ArBlock(**(SMALL | block)),
-        "max_in_flight": 64,
+        "max_in_flight": max_in_flight,
         "max_batch_size": 1,
         "batch_timeout_s": 0.0,
         "drain_timeout_s": 60,

@@ -25,7 +25,7 @@ def main(folder: str, media: str, out: str) -> None:
     processor = AutoProcessor.from_pretrained(folder)
     arrays, made = numpy.load(media), {}
     for number, messages in enumerate(json.load(sys.stdin)):
-        inputs = _inputs(processor, messages, arrays)
+        inputs = inputs_of(processor, messages, arrays)
         answer = model.generate(
             **inputs,
             max_new_tokens=LENGTH,
@@ -43,7 +43,7 @@ def main(folder: str, media: str, out: str) -> None:
     numpy.savez(out, **made)
 
 
-def _inputs(processor, messages, arrays):
+def inputs_of(processor, messages, arrays):
     parts = [part for message in messages for part in message["content"]]
     told = [
         {

@@ -3,18 +3,20 @@
 A family has one optional part per engine kind, so that a model with unlike stages is still one folder.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from omni_contract.api.v1alpha1 import DiffusionPhase
+from omni_contract.wire.payload import Array, Payload, Value
 
 if TYPE_CHECKING:
     from diffusers.modular_pipelines import ModularPipelineBlocks
     from torch import Tensor
 
     from omni_runtime.diffusion.request import ImageLimits, ImageRequest
+    from omni_runtime.engines.protocol import StageRequest
     from omni_runtime.generation.decoder import Decoder
     from omni_runtime.stepping.loading import LoadPlan
     from omni_runtime.stepping.resident import Loading
@@ -109,7 +111,87 @@ class TalkerFamily(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class ArModel:
+    """How vLLM reads a part of the family's checkpoint.
+
+    `config` turns the configuration of the whole into the part's; it is a function of a module, as other processes
+    import it. `implementation` is our class for an `architecture` that vLLM does not know, as "module:Class".
+    `hidden_layers` are those whose states other stages need, counted as in transformers' `hidden_states`: 0 is the
+    input's embeddings, -1 the last one. A part that `takes_rows` has rows of embeddings as its input, not tokens.
+    """
+
+    config: Callable[[Any], Any] | None = None
+    architecture: str | None = None
+    implementation: str | None = None
+    hidden_layers: tuple[int, ...] = ()
+    takes_rows: bool = False
+    defaults: Mapping[str, Value] = field(default_factory=dict)
+    """Of sampling parameters, under what the model file and the request say."""
+
+
+@dataclass(frozen=True)
+class PromptRows:
+    """What such a part begins with: a row in place of each token's embedding. The tokens count for penalties alone."""
+
+    token_ids: tuple[int, ...]
+    rows: Array
+
+
+@dataclass(frozen=True)
+class NextRows:
+    """Rows for the tokens that follow, one for each, on top of their embeddings. The last one of all holds for ever."""
+
+    rows: Array
+
+
+RowSource: TypeAlias = AsyncGenerator[PromptRows | NextRows, None]
+"""First what the part begins with, then what comes, as it comes."""
+
+
+class ArPart(Protocol):
+    """A part of the family that makes tokens one after another, opened for one checkpoint."""
+
+    @property
+    def stop_token_ids(self) -> tuple[int, ...]:
+        """Beyond those that the checkpoint's own configuration names."""
+        ...
+
+    def select(self, item: Payload) -> Payload:
+        """What leaves for other stages with a step.
+
+        The item has `token_ids`, `text` if the part has a tokenizer, `hidden` with the rows of each layer by its
+        number, and in the first step `prompt_token_ids`; a token's own row comes with the step after it.
+        """
+        ...
+
+
+@runtime_checkable
+class RowPart(ArPart, Protocol):
+    """A part that takes rows."""
+
+    def rows(self, request: "StageRequest", parameters: Mapping[str, Value]) -> RowSource:
+        """Its input for one request; raises OmniError if something is wrong with what came."""
+        ...
+
+
+class ArFamily(Protocol):
+    """The parts of a family that an ar engine runs."""
+
+    @property
+    def models(self) -> Mapping[str, ArModel]:
+        """By the parts' names."""
+        ...
+
+    def open(self, part: str, folder: Path, is_dummy: bool) -> ArPart:
+        """Reads what the part needs beside the model, on the engine's thread; makes it up if the weights are, too."""
+        ...
+
+
 class Family(Protocol):
+    @property
+    def ar(self) -> ArFamily | None: ...
+
     @property
     def diffusion(self) -> DiffusionFamily | None: ...
 

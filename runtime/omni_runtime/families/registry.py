@@ -1,7 +1,7 @@
 """The model families by name. Adding one adds a folder and a line here; it is imported when it is first asked for."""
 
 from omni_runtime.engines.protocol import UnusableEngineError
-from omni_runtime.families.protocol import DiffusionFamily, Family, GenerationFamily, TalkerFamily
+from omni_runtime.families.protocol import ArFamily, DiffusionFamily, Family, GenerationFamily, TalkerFamily
 from omni_runtime.plugins import Plugin, Registry
 
 FAMILIES: Registry[type[Family]] = Registry("family")
@@ -19,6 +19,13 @@ class NoSuchPartError(UnusableEngineError):
 
 def family(name: str) -> Family:
     return FAMILIES.factory(name)()
+
+
+def ar_family(name: str) -> ArFamily:
+    found = family(name).ar
+    if found is None:
+        raise NoSuchPartError(name, "ar")
+    return found
 
 
 def diffusion_family(name: str) -> DiffusionFamily:

@@ -49,7 +49,7 @@ class ArEngine(ApiModel):
     backend: Literal["vllm", "transformers"] = Field(
         "vllm",
         description="What computes the tokens: vLLM, or the layers of transformers, one request at a time, slow "
-        "and exact. A talker runs on transformers only; of the fields below it reads dtype.",
+        "and exact: for talkers, and of the fields below it reads dtype.",
     )
 
     part: StageName | None = Field(

@@ -6,8 +6,9 @@ What crosses it are our own values: arguments by name, prompts, steps, our error
 import asyncio
 import logging
 import multiprocessing
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 from vllm import SamplingParams
@@ -24,11 +25,14 @@ from omni_contract.api.nearest import did_you_mean
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Value
 from omni_runtime.engines.ar.adapters import Adapter
-from omni_runtime.engines.ar.compat_worker import STATES_KEY
+from omni_runtime.engines.ar.compat_rows import RowFeed
+from omni_runtime.engines.ar.compat_worker import STATES_KEY, register_models
 from omni_runtime.engines.ar.prompts import Prompt
 from omni_runtime.engines.ar.sampling import RULES
+from omni_runtime.engines.ar.settings import MODELS_KEY
 from omni_runtime.engines.ar.step import Candidate, Chosen, FinishReason, Step
 from omni_runtime.engines.protocol import EngineDiedError, UnusableEngineError
+from omni_runtime.families.protocol import RowSource
 
 logging.getLogger("vllm").setLevel(logging.ERROR)
 
@@ -44,7 +48,10 @@ class Vllm:
 
     def __init__(self, arguments: Mapping[str, object]) -> None:
         """Starts vLLM's processes and loads the model; blocks until that is done."""
+        register_models(cast(Mapping[str, Any], arguments.get("additional_config", {})).get(MODELS_KEY, {}))
+        others = multiprocessing.active_children()
         self._llm = AsyncLLM.from_engine_args(_engine_args(arguments))
+        self._processes = [child for child in multiprocessing.active_children() if child not in others]
         self._defaults: Mapping[str, Any] = self._llm.model_config.get_diff_sampling_param()
 
     @property
@@ -77,18 +84,33 @@ class Vllm:
         states_key: str | None = None,
     ) -> AsyncGenerator[Step, None]:
         """Closing it aborts the request within one step. The engine goes on, however slowly the steps are taken."""
-        is_first = True
-        try:
-            params = self._sampling_params(sampling, states_key)
+        params = self._sampling_params(sampling, states_key)
+        with _translated(prompt.param):
             outputs = self._llm.generate(_prompt(prompt), params, request_id, lora_request=_lora_request(adapter))
-            async with aclosing(cast(AsyncGenerator[RequestOutput, None], outputs)):
-                async for output in outputs:
-                    yield _step(output, is_first)
-                    is_first = False
-        except EngineDeadError as error:
-            raise EngineDiedError(str(error)) from error
-        except (VLLMClientError, EngineGenerateError, ValueError, TypeError) as error:
-            raise _translated(error, prompt.param) from error
+            async with aclosing(_steps(outputs)) as steps:
+                async for step in steps:
+                    yield step
+
+    async def take_rows(self) -> None:
+        """From now on, requests may bring rows as their input."""
+        await self._llm.collective_rpc("omni_take_rows")
+
+    async def generate_from_rows(
+        self, request_id: str, rows: RowSource, sampling: Mapping[str, Value]
+    ) -> AsyncGenerator[Step, None]:
+        """As `generate`, with rows for input: as many tokens are made as rows have come. It ends with `rows`' own end.
+
+        The rows are read while tokens are made, and closed when this is.
+        """
+        feed = RowFeed(rows, self._row_params(sampling))
+        with _translated("input"):
+            outputs = self._llm.generate(feed.inputs(), feed.params(1), request_id)
+            async with aclosing(_steps(outputs)) as steps:
+                async for step in steps:
+                    feed.made(step.token_ids)
+                    yield replace(step, finish_reason=feed.finish_reason)
+                    if feed.finish_reason is not None:
+                        return
 
     async def weight_bytes(self) -> int:
         """Of all ranks."""
@@ -127,8 +149,13 @@ class Vllm:
     def shut_down(self) -> None:
         """Ends vLLM's processes, which have nothing to lose; blocks until they have gone."""
         self._llm.shutdown(timeout=SHUTDOWN_GRACE_S)
-        for process in multiprocessing.active_children():
+        for process in self._processes:
             process.join()
+
+    def _row_params(self, sampling: Mapping[str, Value]) -> SamplingParams:
+        """For a streamed input, in which vLLM takes no stop texts; nor is there a tokenizer to make any."""
+        taken = {name: value for name, value in sampling.items() if name not in ("stop", "logprobs")}
+        return SamplingParams(output_kind=RequestOutputKind.DELTA, detokenize=False, **cast(Any, taken))
 
     def _sampling_params(self, sampling: Mapping[str, Value], states_key: str | None) -> SamplingParams:
         """The request's own over what the checkpoint's generation_config.json says."""
@@ -163,6 +190,14 @@ def _prompt(prompt: Prompt) -> Any:
     }
 
 
+async def _steps(outputs: AsyncGenerator[RequestOutput, None]) -> AsyncGenerator[Step, None]:
+    is_first = True
+    async with aclosing(outputs):
+        async for output in outputs:
+            yield _step(output, is_first)
+            is_first = False
+
+
 def _step(output: RequestOutput, is_first: bool) -> Step:
     (completion,) = output.outputs
     reason = completion.finish_reason
@@ -190,8 +225,18 @@ def _logprobs(completion: CompletionOutput) -> tuple[Chosen, ...]:
     return tuple(chosen)
 
 
-def _translated(error: Exception, param: str) -> OmniError:
-    """What the request asks for cannot be done, or its step failed; the engine goes on."""
+@contextmanager
+def _translated(param: str) -> Iterator[None]:
+    """vLLM's errors as ours. What the request asks for cannot be done, or its step failed: the engine goes on."""
+    try:
+        yield
+    except EngineDeadError as error:
+        raise EngineDiedError(str(error)) from error
+    except (VLLMClientError, EngineGenerateError, ValueError, TypeError) as error:
+        raise _refusal(error, param) from error
+
+
+def _refusal(error: Exception, param: str) -> OmniError:
     cause = error.__cause__ if isinstance(error, EngineGenerateError) else error
     if isinstance(cause, VLLMClientError | ValueError | TypeError):
         named = getattr(cause, "parameter", None)

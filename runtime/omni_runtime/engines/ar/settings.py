@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from omni_contract.accelerators import Vendor
 from omni_contract.api.quantity import quantity
 from omni_contract.api.v1alpha1 import ArEngine as ArBlock
 from omni_contract.wire.stage_file import StageFile
 from omni_runtime.engines.protocol import UnusableEngineError
+from omni_runtime.families.protocol import ArFamily, ArModel
+from omni_runtime.families.registry import ar_family
 
 CPU_KV_CACHE = "1Gi"
 """vLLM's own default would be most of the host's memory."""
@@ -16,6 +19,10 @@ SLEEPING_VENDORS = frozenset({Vendor.NVIDIA, Vendor.ROCM})
 """Where vLLM itself can give the device's memory back and take it again."""
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 COMPAT_WORKER = "omni_runtime.engines.ar.compat_worker"
+MODELS_KEY = "omni_models"
+"""In vLLM's additional configuration: classes of ours by the name of their architecture."""
+WHOLE_MODEL = ArModel()
+"""Without a family: any model that vLLM knows."""
 
 ENVIRONMENT: Mapping[str, str] = {
     "VLLM_NO_USAGE_STATS": "1",
@@ -32,8 +39,8 @@ EAGER_ENVIRONMENT: Mapping[str, str] = {
     # Parts of the sampler compile themselves at their first use, during which no request moves for many seconds.
     "TORCHDYNAMO_DISABLE": "1",
 }
-STATES_ENVIRONMENT: Mapping[str, str] = {
-    # States are taken at a place that only this model runner has.
+RUNNER_ENVIRONMENT: Mapping[str, str] = {
+    # States are taken, and rows put in, at a place that only this model runner has.
     "VLLM_USE_V2_MODEL_RUNNER": "0",
 }
 
@@ -47,6 +54,15 @@ class ArSettings:
     folder: Path
     vendor: Vendor
     is_dummy: bool
+    max_in_flight: int
+    family: ArFamily | None = None
+    part: str = ""
+    """Of the family's model."""
+
+    @property
+    def model(self) -> ArModel:
+        return WHOLE_MODEL if self.family is None else self.family.models[self.part]
+
     memory_fraction: float | None = None
     """Of the device; None: all of it."""
 
@@ -58,13 +74,14 @@ class ArSettings:
     def environment(self) -> Mapping[str, str]:
         """For this process, before it imports vLLM, and for those that vLLM starts."""
         on_cpu = CPU_ENVIRONMENT if self.is_on_cpu else {}
+        needs_runner = self.hidden_layers or self.model.takes_rows
         eager = EAGER_ENVIRONMENT if self._is_eager else {}
-        return {**ENVIRONMENT, **on_cpu, **eager, **(STATES_ENVIRONMENT if self.hidden_layers else {})}
+        return {**ENVIRONMENT, **on_cpu, **eager, **(RUNNER_ENVIRONMENT if needs_runner else {})}
 
     @property
     def hidden_layers(self) -> tuple[int, ...]:
         """Layers whose states leave with the tokens."""
-        return self.block.hidden_layers
+        return self.block.hidden_layers or self.model.hidden_layers
 
     @property
     def _reads_inner_layers(self) -> bool:
@@ -86,7 +103,10 @@ class ArSettings:
     def engine_arguments(self) -> dict[str, object]:
         """By their names in vLLM's EngineArgs. Raises UnusableEngineError if fields do not go together."""
         self._check_hidden_layers()
-        arguments = {**self._model_arguments(), **self._memory_arguments(), **self._parallel_arguments()}
+        self._check_rows()
+        arguments = (
+            self._model_arguments() | self._part_arguments() | self._memory_arguments() | self._parallel_arguments()
+        )
         if twice := sorted(arguments.keys() & self.block.extra_args.keys()):
             raise UnusableEngineError(f"extraArgs sets {', '.join(twice)}, which fields of ar set; remove them there")
         return {**arguments, **self.block.extra_args}
@@ -96,6 +116,14 @@ class ArSettings:
             raise UnusableEngineError("states of layers inside the model need eager: true")
         if self.hidden_layers and self.block.parallelism.pipeline > 1:
             raise UnusableEngineError("hidden states come from one process; set parallelism.pipeline to 1")
+
+    def _check_rows(self) -> None:
+        if self.model.implementation and self._world > 1:
+            raise UnusableEngineError(f'part "{self.part}" runs on one device; remove parallelism')
+        if self.model.takes_rows and self.max_in_flight > self.block.max_sequences:
+            # A request that waits for its next row keeps its place among those that run.
+            text = f"maxInFlight is {self.max_in_flight} and maxSequences {self.block.max_sequences}"
+            raise UnusableEngineError(f"{text}; requests that wait for input would keep others from running")
 
     def _model_arguments(self) -> dict[str, object]:
         block = self.block
@@ -122,6 +150,20 @@ class ArSettings:
         }
         return arguments | {name: value for name, value in optional.items() if value is not None}
 
+    def _part_arguments(self) -> dict[str, object]:
+        """What the family says of the part; what it leaves out is as for any model."""
+        model = self.model
+        arguments: dict[str, object] = {}
+        if model.config is not None:
+            arguments["hf_overrides"] = model.config
+        if model.architecture is not None and model.implementation is not None:
+            arguments["additional_config"] = {MODELS_KEY: {model.architecture: model.implementation}}
+        if model.takes_rows:
+            # Its tokens say nothing of its input, and the checkpoint's tokenizer and defaults are for others.
+            arguments |= {"enable_prompt_embeds": True, "enable_prefix_caching": False}
+            arguments |= {"skip_tokenizer_init": True, "generation_config": "vllm"}
+        return arguments
+
     def _memory_arguments(self) -> dict[str, object]:
         size = self.block.kv_cache_size or (CPU_KV_CACHE if self.is_on_cpu else None)
         sized: dict[str, object] = {} if size is None else {"kv_cache_memory_bytes": int(quantity(size))}
@@ -146,6 +188,7 @@ def _room_for_rank(rank: int) -> int:
 
 
 def settings_of(file: StageFile) -> ArSettings:
+    """Raises UnusableEngineError if the family has no such part."""
     if not isinstance(file.engine, ArBlock):
         raise TypeError(f'stage "{file.stage}" has a {type(file.engine).__name__} block, not an ar one')
     return ArSettings(
@@ -155,4 +198,17 @@ def settings_of(file: StageFile) -> ArSettings:
         vendor=file.vendor,
         is_dummy=file.load_format == "dummy",
         memory_fraction=file.memory_fraction,
+        max_in_flight=file.max_in_flight,
+        **_part_of(file.family, file.engine.part or file.stage),
     )
+
+
+def _part_of(name: str | None, part: str) -> dict[str, Any]:
+    if name is None:
+        return {}
+    family = ar_family(name)
+    if part not in family.models:
+        known = ", ".join(f'"{known}"' for known in family.models)
+        text = f'family "{name}" has no part "{part}" for an ar engine; set ar.part to one of: {known}'
+        raise UnusableEngineError(text)
+    return {"family": family, "part": part}

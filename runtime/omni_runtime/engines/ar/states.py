@@ -34,15 +34,21 @@ class Inbox:
         self._changed = asyncio.Event()
 
     async def until(self, position: int) -> Layers:
-        """The rows of all positions before this one that have not been taken before."""
+        """The rows of all positions before this one that have not been taken before; later ones wait for their turn."""
         while self._arrived < position:
             self._changed.clear()
             await self._changed.wait()
-        (dtype, width), count = self._kind, self._arrived - self._taken
-        parts, self._parts, self._taken = self._parts, {}, self._arrived
+        (dtype, width), count = self._kind, position - self._taken
+        self._taken = position
         return {
-            layer: Array(dtype, (count, width), memoryview(b"".join(of_layer))) for layer, of_layer in parts.items()
+            layer: Array(dtype, (count, width), self._cut(layer, count * width * DTYPES[dtype]))
+            for layer in list(self._parts)
         }
+
+    def _cut(self, layer: int, size_bytes: int) -> memoryview:
+        whole = memoryview(b"".join(self._parts[layer]))
+        self._parts[layer] = [whole[size_bytes:]]
+        return whole[:size_bytes]
 
     def add(self, first: int, rows: Mapping[int, memoryview], dtype: str, width: int) -> None:
         """Positions that have come before come again if vLLM had to drop the request's cache for a while."""

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omni_runtime.families.protocol import Report
+from omni_runtime.families.qwen2_5_omni.ar import Qwen25OmniAr
 
 if TYPE_CHECKING:
     from omni_runtime.generation.decoder import Decoder
@@ -27,6 +28,7 @@ class TalkerPart:
 
 
 class Qwen25Omni:
+    ar = Qwen25OmniAr()
     diffusion = None
     generation = Token2WavPart()
     talker = TalkerPart()

@@ -1,9 +1,11 @@
 """Qwen3-Omni: text, pictures, sound and video to text and speech, by a thinker and a talker of experts and a codec."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omni_runtime.families.protocol import Report
+from omni_runtime.families.protocol import ArModel, ArPart, Report
+from omni_runtime.families.thinker_part import ThinkerPart
 
 if TYPE_CHECKING:
     from omni_runtime.generation.decoder import Decoder
@@ -18,7 +20,15 @@ class Code2WavPart:
         return load(plan)
 
 
+class ThinkerOnVllm:
+    models: Mapping[str, ArModel] = {"thinker": ArModel()}
+
+    def open(self, part: str, folder: Path, is_dummy: bool) -> ArPart:
+        return ThinkerPart()
+
+
 class Qwen3Omni:
+    ar = ThinkerOnVllm()
     diffusion = None
     generation = Code2WavPart()
     talker = None

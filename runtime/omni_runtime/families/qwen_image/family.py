@@ -7,6 +7,7 @@ from omni_runtime.families.qwen_image.diffusion import QwenImageDiffusion
 
 
 class QwenImage:
+    ar = None
     diffusion = QwenImageDiffusion()
     generation = None
     talker = None

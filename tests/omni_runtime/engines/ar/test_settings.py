@@ -9,8 +9,8 @@ from omni_runtime.engines.protocol import UnusableEngineError
 from tests.omni_runtime.worker.stage_files import stage_file
 
 
-def settings(vendor: Vendor = Vendor.CPU, **block) -> ArSettings:
-    return settings_of(stage_file("thinker", ArEngine(**block), vendor=vendor))
+def settings(vendor: Vendor = Vendor.CPU, family: str | None = None, stage: str = "thinker", **block) -> ArSettings:
+    return settings_of(stage_file(stage, ArEngine(**block), vendor=vendor, family=family))
 
 
 def test_on_cpus_the_cache_is_small_and_nothing_is_compiled():
@@ -90,3 +90,30 @@ def test_states_of_inner_layers_need_an_eager_model_in_one_process():
         settings(Vendor.NVIDIA, hidden_layers=[4], eager=False).engine_arguments()
     with pytest.raises(UnusableEngineError, match=r"set parallelism\.pipeline to 1"):
         settings(Vendor.NVIDIA, hidden_layers=[-1], parallelism={"pipeline": 2}).engine_arguments()
+
+
+def test_a_familys_part_says_which_states_leave_and_whether_rows_come_in():
+    thinker, talker = (settings(family="qwen2.5-omni", stage=stage) for stage in ("thinker", "talker"))
+    assert thinker.hidden_layers == (0, -1)
+    arguments = talker.engine_arguments()
+    assert (arguments["enable_prefix_caching"], arguments["skip_tokenizer_init"]) == (False, True)
+    assert "Qwen2_5OmniTalkerForConditionalGeneration" in arguments["additional_config"]["omni_models"]
+
+
+def test_a_part_may_have_another_name_than_its_stage():
+    assert settings(family="qwen2.5-omni", stage="mouth", part="talker").model.takes_rows
+    with pytest.raises(UnusableEngineError, match=r'no part "mouth" .* one of: "thinker", "talker"'):
+        settings(family="qwen2.5-omni", stage="mouth")
+    with pytest.raises(UnusableEngineError, match="has no ar stages"):
+        settings(family="qwen-image")
+
+
+def test_a_stage_takes_no_more_talkers_than_it_has_places_for():
+    file = stage_file("talker", ArEngine(max_sequences=4), family="qwen2.5-omni", max_in_flight=5)
+    with pytest.raises(UnusableEngineError, match="maxInFlight is 5 and maxSequences 4"):
+        settings_of(file).engine_arguments()
+
+
+def test_a_talker_of_ours_runs_on_one_device():
+    with pytest.raises(UnusableEngineError, match='part "talker" runs on one device'):
+        settings(family="qwen2.5-omni", stage="talker", parallelism={"tensor": 2}).engine_arguments()

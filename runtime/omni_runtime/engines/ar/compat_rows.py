@@ -1,0 +1,96 @@
+"""Rows as a prompt that grows while vLLM decodes: its streamed input, in which a request keeps its place and its cache.
+
+vLLM makes as many tokens of a part as the part says, then waits for the next one. It forgets the last token that it has
+made, so that each further part begins with it; that token's embedding and the first row are the next step's input.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from vllm import SamplingParams
+from vllm.engine.protocol import StreamingInput
+
+from omni_contract.wire.errors import ErrorCode, OmniError
+from omni_contract.wire.payload import Array
+from omni_runtime.engines.ar.compat_worker import ROWS_KEY
+from omni_runtime.engines.ar.step import FinishReason
+from omni_runtime.families.protocol import NextRows, PromptRows, RowSource
+
+
+class RowFeed:
+    """One request's rows on their way in, and what it knows of the tokens that come out."""
+
+    def __init__(self, rows: RowSource, params: SamplingParams) -> None:
+        self.finish_reason: FinishReason | None = None
+        self._rows = rows
+        self._params = params
+        self._limit = int(params.max_tokens or 0)
+        self._asked_for = 0
+        self._tokens: list[int] = []
+        self._changed = asyncio.Event()
+
+    def params(self, count: int, rows: dict[str, Any] | None = None) -> SamplingParams:
+        """The request's own, for a part that makes so many tokens."""
+        params = self._params.clone()
+        params.max_tokens, params.min_tokens = count, min(count, params.min_tokens)
+        params.extra_args = None if rows is None else {ROWS_KEY: rows}
+        return params
+
+    def made(self, token_ids: tuple[int, ...]) -> None:
+        self._tokens += token_ids
+        if self._tokens[-1] in (self._params.stop_token_ids or ()):
+            self.finish_reason = "stop"
+        elif len(self._tokens) >= self._limit:
+            self.finish_reason = "length"
+        self._changed.set()
+
+    async def inputs(self) -> AsyncGenerator[StreamingInput, None]:
+        """For vLLM, which reads them in a task of its own."""
+        async with aclosing(self._rows):
+            begun = await anext(self._rows)
+            if not isinstance(begun, PromptRows):
+                raise OmniError(ErrorCode.STAGE_FAILED, "the input begins without a prompt")
+            yield self._part(list(begun.token_ids), 1, _given(begun.rows, 0, replaces=True))
+            position, rows = len(begun.token_ids), begun.rows
+            async for following in self._rows:
+                assert isinstance(following, NextRows)
+                rows = following.rows
+                count = min(rows.shape[0], self._limit - self._asked_for)
+                if count:
+                    last = await self._last_token()
+                    yield self._part([last], count, _given(rows, position, replaces=False))
+                    position += count
+            if self._asked_for < self._limit:
+                last = await self._last_token()
+                for_ever = _given(_last(rows), position, replaces=False)
+                yield self._part([last], self._limit - self._asked_for, for_ever)
+            # The session lives as long as its input does: whoever reads the tokens ends it.
+            await asyncio.Event().wait()
+
+    async def _last_token(self) -> int:
+        """Once all that were asked for are there."""
+        while len(self._tokens) < self._asked_for:
+            self._changed.clear()
+            await self._changed.wait()
+        return self._tokens[-1]
+
+    def _part(self, token_ids: list[int], count: int, rows: dict[str, Any]) -> StreamingInput:
+        self._asked_for += count
+        return StreamingInput(prompt={"prompt_token_ids": token_ids}, sampling_params=self.params(count, rows))
+
+
+def _given(rows: Array, position: int, replaces: bool) -> dict[str, Any]:
+    return {
+        "rows": bytes(rows.data),
+        "dtype": rows.dtype,
+        "width": rows.shape[1],
+        "position": position,
+        "replaces": replaces,
+    }
+
+
+def _last(rows: Array) -> Array:
+    row_bytes = rows.size_bytes // rows.shape[0]
+    return Array(rows.dtype, (1, rows.shape[1]), rows.data[-row_bytes:])

@@ -1,0 +1,76 @@
+"""Qwen2.5-Omni's talker as a vLLM model: a Qwen2 decoder over codes, whose input is as wide as the thinker.
+
+It reads its part of the family's whole checkpoint. vLLM imports it in its own processes.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import nn
+from vllm.config import VllmConfig
+from vllm.model_executor.layers.logits_processor import LogitsProcessor
+from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead, VocabParallelEmbedding
+from vllm.model_executor.models.interfaces import SupportsMRoPE
+from vllm.model_executor.models.qwen2 import Qwen2Model
+from vllm.model_executor.models.utils import AutoWeightsLoader, maybe_prefix
+
+PREFIX = "talker."
+RENAMED = {"codec_head.": "lm_head."}
+
+
+class Talker(nn.Module, SupportsMRoPE):  # type: ignore[misc]
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        super().__init__()
+        config = vllm_config.model_config.hf_config
+        self._start = config.tts_codec_start_token_id
+        self.model = Qwen2Model(vllm_config=vllm_config, prefix=maybe_prefix(prefix, "model"))
+        self.model.embed_tokens = VocabParallelEmbedding(config.vocab_size, config.embedding_size)
+        self.thinker_to_talker_proj = nn.Linear(config.embedding_size, config.hidden_size)
+        self.lm_head = ParallelLMHead(config.vocab_size, config.hidden_size, prefix=maybe_prefix(prefix, "lm_head"))
+        self.logits_processor = LogitsProcessor(config.vocab_size)
+        self.make_empty_intermediate_tensors = self.model.make_empty_intermediate_tensors
+
+    def embed_input_ids(self, input_ids: torch.Tensor) -> torch.Tensor:
+        projected: torch.Tensor = self.thinker_to_talker_proj(self.model.embed_tokens(input_ids))
+        return projected
+
+    def input_rows(self, rows: torch.Tensor, replaces: bool) -> torch.Tensor:
+        """The thinker's rows as the layers take them; the projection's bias is in the embeddings that they add to."""
+        rows = rows.to(self.thinker_to_talker_proj.weight.dtype)
+        if replaces:
+            projected: torch.Tensor = self.thinker_to_talker_proj(rows)
+            return projected
+        return nn.functional.linear(rows, self.thinker_to_talker_proj.weight)
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        positions: torch.Tensor,
+        intermediate_tensors: Any = None,
+        inputs_embeds: torch.Tensor | None = None,
+        **_: Any,
+    ) -> Any:
+        embedded = self.embed_input_ids(input_ids) if inputs_embeds is None else inputs_embeds
+        return self.model(None, positions, intermediate_tensors, embedded)
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        """The code that starts the sound cannot come again."""
+        logits: torch.Tensor = self.logits_processor(self.lm_head, hidden_states)
+        logits[:, self._start] = -torch.inf
+        return logits
+
+    def get_mrope_input_positions(self, input_tokens: list[int], mm_features: Any) -> tuple[torch.Tensor, int]:
+        return torch.arange(len(input_tokens)).expand(3, -1), 0
+
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+        own = ((name.removeprefix(PREFIX), tensor) for name, tensor in weights if name.startswith(PREFIX))
+        loaded: set[str] = AutoWeightsLoader(self).load_weights((_renamed(name), tensor) for name, tensor in own)
+        return loaded
+
+
+def _renamed(name: str) -> str:
+    for old, new in RENAMED.items():
+        if name.startswith(old):
+            return new + name.removeprefix(old)
+    return name
