@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 from pydantic import JsonValue
 
+from omni_contract.convert.addresses import is_own
 from omni_contract.convert.devices import Placement
 from omni_contract.convert.file_keys import EXTRAS
 from omni_contract.convert.old_edges import OldConnector, OldEdge
 
 CODEC_FRAMES = 25
 """Frames of codes in a chunk for a codec, the only number that async_chunk knows."""
-OWN_ADDRESS = ("auto", "127.0.0.1", "localhost", "0.0.0.0")
 LONGEST_NAME = 30
 
 
@@ -42,9 +42,11 @@ def connector_name(connector: OldConnector) -> str:
 
 def _settings(connector: OldConnector) -> dict[str, JsonValue]:
     table, found = EXTRAS[connector.kind], dict[str, JsonValue]()
+    if connector.kind == "mooncakeStore" and "master" not in connector.extra:
+        found["managed"] = True
     for key in (key for key in table if key in connector.extra):
         field, value = table[key].becomes.partition(";")[0], connector.extra[key]
-        if field.startswith("nothing") or (key == "host" and value in OWN_ADDRESS and connector.kind != "yuanrong"):
+        if field.startswith("nothing") or (key == "host" and is_own(value) and connector.kind != "yuanrong"):
             continue
         if key == "get_sub_timeout_ms" and isinstance(value, int):
             value = value / 1000

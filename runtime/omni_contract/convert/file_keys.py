@@ -76,7 +76,7 @@ EXTRAS: Mapping[ConnectorKind, Table] = {
     "mooncakeStore": table(
         HOST,
         Key("metadata_server", "text", "metadataServer"),
-        Key("master", "text", "master"),
+        Key("master", "text", "master; without it, managed: true has one started with the model"),
         Key("segment", "integer", "segmentSize"),
         Key("localbuf", "integer", "bufferSize"),
         Key("proto", "text", "protocol"),

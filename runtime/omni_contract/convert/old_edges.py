@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from omni_contract.api.nearest import did_you_mean
 from omni_contract.api.problems import Path
 from omni_contract.api.v1alpha1.connector import ConnectorKind
+from omni_contract.convert.addresses import reachable
 from omni_contract.convert.file_keys import CONNECTOR, CONNECTOR_KINDS, EDGE, EXTRAS, LINK
 from omni_contract.convert.old_stages import OldStage
 from omni_contract.convert.sieve import Kept, Sieve, shown, stage_ids, text
@@ -146,4 +147,6 @@ def _connector(name: str, data: JsonValue, path: Path, sieve: Sieve) -> OldConne
         )
         return None
     kind = CONNECTOR_KINDS[old]
-    return OldConnector(path, name, kind, sieve.kept(keys.get("extra"), EXTRAS[kind], (*path, "extra")))
+    inner = (*path, "extra")
+    extra = sieve.kept(keys.get("extra"), EXTRAS[kind], inner)
+    return OldConnector(path, name, kind, reachable(extra, inner, sieve))

@@ -107,8 +107,13 @@ def _kind(engine: Kept, written: JsonValue, path: Path, sieve: Sieve) -> OldKind
     return "ar"
 
 
+def name_of_part(part: str) -> str:
+    """In the form of our names."""
+    return part.lower().replace("_", "-").replace(".", "-")
+
+
 def _name(part: str, stage_id: int, taken: Iterable[str]) -> str:
     """The part's name if it can be a stage's."""
-    name = part.lower().replace("_", "-").replace(".", "-")
+    name = name_of_part(part)
     fits = re.fullmatch(DNS_LABEL, name) and len(name) <= LONGEST_NAME and name != "frontend"
     return name if fits and name not in taken else f"stage-{stage_id}"

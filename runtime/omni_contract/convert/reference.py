@@ -21,6 +21,12 @@ Every key below becomes a field or is refused. All that is refused, unknown or w
 nothing is written; with `--skip-refused`, what is refused is left out, with a comment in the result that says why. What
 is unknown or wrong has to be corrected. Stages that share devices become a group of `placement.colocate`; their
 `gpu_memory_utilization` must not sum to more than 1 on any device.
+
+```console
+$ omni convert tests/omni_contract/convert/old/qwen2_5_omni.yaml
+tests/omni_contract/convert/old/qwen2_5_omni.yaml:9:7: stage_args[0].engine_args.scheduler_cls: dotted class paths ...
+...
+```
 """
 SECTIONS: Mapping[str, Table] = {
     "The file": FILE,
@@ -40,10 +46,13 @@ SECTIONS: Mapping[str, Table] = {
     "stage_args[].default_sampling_params": SAMPLING,
 }
 NOTES: Mapping[str, str] = {
+    "extra of MooncakeConnector and MooncakeStoreConnector": "A `master` or `metadata_server` on the loopback "
+    "address, or one still to be filled in (`<MASTER_IP>`), is refused: stages would wait for it in silence.",
     "stage_args[]": "A field without `spec` counts from the stage: `ar.eager` is `spec.stages[].ar.eager`.",
     "stage_args[].engine_args": "Architectures: "
     + ", ".join(f"`{name}` is family `{family}`" for name, family in FAMILIES.items())
-    + ". A family of which this release has no preset is named in a comment.",
+    + ". A family of which this release has no preset is named in a comment. With a preset, the file needs "
+    "the same stages, or its first one alone, and sampling parameters that the family does not read are refused.",
     "stage_args[].default_sampling_params": f"Of a generation stage they are left out: {SAMPLING_OF_CODEC}.",
 }
 

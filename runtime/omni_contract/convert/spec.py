@@ -1,7 +1,7 @@
 """An old file as the `spec` of an OmniModel, with comments, and the place in the old file of each part."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pydantic import JsonValue
@@ -13,6 +13,7 @@ from omni_contract.convert.edge_fields import connector_fields, edge_fields
 from omni_contract.convert.old_edges import OldEdge
 from omni_contract.convert.old_file import OldFile
 from omni_contract.convert.old_stages import OldStage
+from omni_contract.convert.preset_graph import of_preset
 from omni_contract.convert.sieve import Sieve
 from omni_contract.presets import Preset
 
@@ -44,6 +45,8 @@ class Unsaid:
 
 
 def new_spec(old: OldFile, unsaid: Unsaid, sieve: Sieve) -> Spec:
+    if unsaid.preset:
+        old = replace(old, stages=of_preset(old.stages, unsaid.preset, sieve))
     where = placement(old.stages, sieve)
     feeding = {edge.source for edge in old.edges}
     places: dict[Path, Path] = {("spec", "stages", index): stage.path for index, stage in enumerate(old.stages)}

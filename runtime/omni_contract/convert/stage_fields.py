@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pydantic import JsonValue
 
 from omni_contract.convert.keys import Table
-from omni_contract.convert.old_stages import OldStage
+from omni_contract.convert.old_stages import OldStage, name_of_part
 from omni_contract.convert.sieve import Kept, Refused, Sieve, integer, shown, text
 from omni_contract.convert.stage_keys import ENGINE_ARGS, SAMPLING, SAMPLING_OF_CODEC
 from omni_contract.presets import Preset
@@ -16,9 +16,9 @@ MODALITIES = ("text", "image", "audio", "video")
 def engine_block(stage: OldStage) -> dict[str, JsonValue]:
     """The settings of the engine, as the table says where each goes."""
     block: dict[str, JsonValue] = {}
-    part = text(stage.engine, "model_stage")
-    if part and stage.name.startswith("stage-"):
-        block["part"] = part.lower().replace("_", "-")
+    part = name_of_part(text(stage.engine, "model_stage") or "")
+    if part and part != stage.name and stage.kind == "ar":
+        block["part"] = part
     for key in _in_order(stage.engine, ENGINE_ARGS):
         _, _, field = ENGINE_ARGS[key].becomes.partition("ar.")
         if key == "dtype":

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 import yaml
 
+from omni_contract.api.load import read_models
 from omni_contract.api.yaml_file import MAX_BYTES
 from omni_contract.convert import Choices, Conversion, convert
+from omni_contract.resolve.graph import preset_of, stage_graph
 from tests.support.old_stage_files import CODEC, THINKER, old_stage_file
 
 CHOICES = Choices("old.yaml", source="pvc://models/omni", pool="h100")
@@ -294,25 +296,73 @@ def test_the_order_of_keys_in_the_old_file_does_not_matter() -> None:
     assert _spec({"stage_args": turned}) == _spec()
 
 
-def test_a_family_with_a_preset_is_named_and_gives_what_the_file_leaves_out() -> None:
-    architecture = "stage_args[0].engine_args.model_arch"
+ARCHITECTURE = "Qwen2_5OmniForConditionalGeneration"
+OMNI_THINKER = {**THINKER, "engine_args": {**THINKER["engine_args"], "model_arch": ARCHITECTURE}}
+TALKER = {
+    "stage_id": 1,
+    "engine_args": {"model_stage": "talker", "worker_type": "ar"},
+    "engine_input_source": [0],
+    "default_sampling_params": {"stop_token_ids": [8294], "seed": 1},
+}
+OMNI = {"stage_args": [OMNI_THINKER, TALKER, {**CODEC, "stage_id": 2, "engine_input_source": [1]}]}
 
-    spec = _spec({architecture: "Qwen2_5OmniForConditionalGeneration"})
 
-    assert spec["family"] == "qwen2.5-omni"
+def test_a_family_with_a_preset_is_named() -> None:
+    made = _convert(OMNI, Choices("old.yaml", skip_refused=True))
+
+    assert yaml.safe_load(made.text)["spec"]["family"] == "qwen2.5-omni"
 
 
 def test_a_sampling_parameter_that_the_family_does_not_read_is_refused() -> None:
-    changes = {
-        "stage_args[0].engine_args.model_arch": "Qwen2_5OmniForConditionalGeneration",
-        "stage_args[0].default_sampling_params": {"stop_token_ids": [8294], "seed": 1},
-    }
-
-    (told,) = _messages(changes)
-    made = _convert(changes, Choices("old.yaml", skip_refused=True))
+    (told,) = _messages(OMNI)
+    made = _convert(OMNI, Choices("old.yaml", skip_refused=True))
 
     assert 'family "qwen2.5-omni" has no such parameter' in told
-    assert yaml.safe_load(made.text)["spec"]["stages"][0]["sampling"] == {"seed": 1}
+    assert yaml.safe_load(made.text)["spec"]["stages"][1]["sampling"] == {"seed": 1}
+
+
+def test_a_thinker_alone_stays_alone_though_its_family_has_more_stages() -> None:
+    made = _convert({"stage_args": [OMNI_THINKER]})
+
+    (loaded,) = read_models(made.text.encode()).models
+    spec = loaded.model.spec
+    (stage,) = stage_graph(spec, preset_of(spec)).stages
+    assert (spec.family, stage.name, stage.ar and stage.ar.part) == ("qwen2.5-omni", "thinker-only", "thinker")
+
+
+def test_a_part_of_a_family_s_graph_is_refused_and_so_is_a_stage_that_it_does_not_have() -> None:
+    missing, unknown = _messages(
+        {"stage_args": [OMNI_THINKER, {**TALKER, "engine_args": {"model_stage": "talkre", "worker_type": "ar"}}]}
+    )[:2]
+
+    assert "and the file lacks talker, code2wav" in missing
+    assert '"talkre" is no stage of family "qwen2.5-omni" (did you mean "talker"?)' in unknown
+
+
+def test_an_output_that_the_family_gives_in_any_case_cannot_be_switched_off() -> None:
+    thinker, *others = OMNI["stage_args"]
+
+    told = _messages({"stage_args": [{**thinker, "final_output": False}, *others]})
+
+    assert any('family "qwen2.5-omni" gives callers what this stage makes; remove it' in one for one in told)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:50051", "localhost:50051", "<MASTER_IP>:50051"])
+def test_an_address_that_stages_would_wait_for_in_silence_is_refused(address: str) -> None:
+    changes = {
+        "runtime.connectors.wire": {
+            "name": "MooncakeConnector",
+            "extra": {"host": "127.0.0.1", "master": address, "metadata_server": "http://127.0.0.1:8080/metadata"},
+        },
+        "stage_args[0].output_connectors": {"to_stage_1": "wire"},
+    }
+
+    told = _messages(changes)
+    made = _convert(changes, Choices("old.yaml", skip_refused=True))
+
+    assert len(told) == 2
+    assert all("the stages would wait in silence; name the host that all of them reach" in one for one in told)
+    assert yaml.safe_load(made.text)["spec"]["connectors"] == [{"name": "wire", "mooncakeStore": {"managed": True}}]
 
 
 def test_every_old_file_of_the_sources_converts_with_the_presets_of_this_release() -> None:
