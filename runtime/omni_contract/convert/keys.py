@@ -20,6 +20,11 @@ DEMANDS: Mapping[Takes, str] = {
     "map": "a map of keys and values",
 }
 
+OldKind: TypeAlias = Literal["ar", "generation"]
+ENGINE = "ENGINE"
+CLASS_WORDS: Mapping[str, OldKind] = {"GPUAR": "ar", "NPUAR": "ar", "OmniAR": "ar", "Generation": "generation"}
+"""What the worker and scheduler classes of the sources have in their names."""
+
 
 @dataclass(frozen=True)
 class Key:
@@ -34,7 +39,7 @@ class Key:
     refused: str = ""
     """Why the key, or a value that is none of `only`, cannot be kept."""
     instead: str = "remove it"
-    """The way out of a refusal."""
+    """The way out of a refusal; ENGINE stands for the engine kind that the refused class belongs to."""
     codec: str = ""
     """Why a generation stage has no such setting, if only ar stages have; then it is left out with this reason."""
 
@@ -42,6 +47,9 @@ class Key:
     def is_refused(self) -> bool:
         """Whatever its value."""
         return not self.becomes
+
+    def way_out(self, value: JsonValue) -> str:
+        return self.instead.replace(ENGINE, engine_of(value) or "ar or generation")
 
     def accepts(self, value: JsonValue) -> bool:
         """Whether the value can be kept."""
@@ -57,6 +65,12 @@ Table: TypeAlias = Mapping[str, Key]
 
 def table(*keys: Key) -> Table:
     return {key.name: key for key in keys}
+
+
+def engine_of(class_path: JsonValue) -> OldKind | None:
+    """The engine kind whose worker or scheduler the class is; None of a class that no source has."""
+    name = str(class_path).rpartition(".")[2]
+    return next((kind for word, kind in CLASS_WORDS.items() if word in name), None)
 
 
 def is_integer(value: JsonValue) -> bool:

@@ -3,21 +3,17 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 from pydantic import JsonValue
 
 from omni_contract.api.nearest import did_you_mean
 from omni_contract.api.problems import Path
 from omni_contract.api.v1alpha1.base import DNS_LABEL
-from omni_contract.convert.keys import Table
+from omni_contract.convert.keys import OldKind, Table, engine_of
 from omni_contract.convert.sieve import Kept, Sieve, integer, shown, text
 from omni_contract.convert.stage_keys import ENGINE_ARGS, SAMPLING, STAGE, STAGE_RUNTIME, TTS_ARGS
 
-OldKind: TypeAlias = Literal["ar", "generation"]
 KINDS: Mapping[str, OldKind] = {"ar": "ar", "generation": "generation"}
-CLASS_WORDS: Mapping[str, OldKind] = {"GPUAR": "ar", "NPUAR": "ar", "OmniAR": "ar", "Generation": "generation"}
-"""What the classes that the sources name have in their names."""
 LONGEST_NAME = 15
 FOR_VLLM = "; if it is an argument of vLLM, remove it here and add it to ar.extraArgs of the result"
 
@@ -98,8 +94,7 @@ def _kind(engine: Kept, written: JsonValue, path: Path, sieve: Sieve) -> OldKind
         return KINDS.get(said, "ar")
     classes = written if isinstance(written, dict) else {}
     for name in ("worker_cls", "scheduler_cls"):
-        last = str(classes.get(name, "")).rpartition(".")[2]
-        if found := next((kind for word, kind in CLASS_WORDS.items() if word in last), None):
+        if found := engine_of(classes.get(name)):
             return found
     sieve.wrong(
         (*path, "engine_args"), "nothing says which engine the stage needs; set worker_type to ar or generation"

@@ -77,4 +77,4 @@ def _refusal(key: Key) -> str:
     if not key.refused:
         return ""
     other = f"any value but {' or '.join(f'`{json.dumps(value)}`' for value in key.only)}: " if key.only else ""
-    return f"{other}{key.refused}; {key.instead}"
+    return f"{other}{key.refused}; {key.way_out(None)}"

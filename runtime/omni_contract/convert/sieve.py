@@ -67,7 +67,7 @@ class Sieve:
             return False
         if not key.accepts(value):
             told = key.refused if key.is_refused else f"{shown(value)} cannot be kept: {key.refused}"
-            self.refuse(Refused((*path, key.name), told, key.instead))
+            self.refuse(Refused((*path, key.name), told, key.way_out(value)))
             return False
         return True
 

@@ -1,14 +1,14 @@
 """The keys of a stage in an old stage file. `becomes` counts from the stage: ar.eager is spec.stages[].ar.eager."""
 
 from omni_contract.convert.file_keys import THRESHOLD
-from omni_contract.convert.keys import Key, table
+from omni_contract.convert.keys import ENGINE, Key, table
 
 FUNCTION = (
     "dotted function paths are not accepted: what one stage makes of another's output is the business of the model's "
     "family"
 )
 CLASS = "dotted class paths are not accepted: a stage names an engine kind, which has its worker and its scheduler"
-KIND = "remove it, and set engine_args.worker_type to ar (for {0}) or generation (for {1})"
+SET_KIND = f"remove it, and set engine_args.worker_type: {ENGINE}"
 TOKENS = "a codec takes its input as it comes and has no budget of tokens"
 CACHE = "a codec has no key-value cache"
 VLLM = "it is an argument of vLLM, which runs no codec"
@@ -53,8 +53,8 @@ ENGINE_ARGS = table(
     Key("model_stage", "text", "name, and ar.part if the name has to differ"),
     Key("model_arch", "text", "spec.family"),
     Key("worker_type", "text", "the engine block: ar or generation"),
-    Key("worker_cls", "text", refused=CLASS, instead=KIND.format("GPUARWorker", "GPUGenerationWorker")),
-    Key("scheduler_cls", "text", refused=CLASS, instead=KIND.format("OmniARScheduler", "OmniGenerationScheduler")),
+    Key("worker_cls", "text", refused=CLASS, instead=SET_KIND),
+    Key("scheduler_cls", "text", refused=CLASS, instead=SET_KIND),
     Key("custom_process_next_stage_input_func", "text", refused=FUNCTION),
     Key("engine_output_type", "text", "output.modality, if final_output_type is not set; latent: nothing"),
     Key("hf_config_name", "text", "nothing: the family knows the part's configuration"),

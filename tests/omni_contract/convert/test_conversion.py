@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from omni_contract.api.load import read_models
 from omni_contract.api.yaml_file import MAX_BYTES
 from omni_contract.convert import Choices, Conversion, convert
+from omni_contract.convert.stage_keys import STAGE
 from omni_contract.resolve.graph import preset_of, stage_graph
 from tests.support.old_stage_files import CODEC, THINKER, old_stage_file
 
@@ -89,7 +92,7 @@ def test_all_problems_come_at_once_each_with_its_line() -> None:
     said = {lines[found.position.line - 1].split(":")[0].strip(): str(found) for found in findings}
     assert 'unknown key "async_chunks" (did you mean "async_chunk"?)' in said["async_chunks"]
     assert '(did you mean "gpu_memory_utilization"?)' in said["gpu_memory_utilisation"]
-    assert "worker_type to ar (for GPUARWorker)" in said["worker_cls"]
+    assert said["worker_cls"].endswith("remove it, and set engine_args.worker_type: ar")
     assert "there is no stage with stage_id 4; the stages are: 0, 1" in said["engine_input_source"]
     assert '"yes please" is not true or false' in said["process"]
     assert len(findings) == 5
@@ -370,3 +373,22 @@ def test_every_old_file_of_the_sources_converts_with_the_presets_of_this_release
         made = convert(path.read_bytes(), Choices(path.name, skip_refused=True))
 
         assert made.findings == (), path.name
+
+
+ODD_VALUES = st.sampled_from([False, -1, 0, 2.5, 10**30, "", "0,1", "a.b.C", "ä: #x", "\x7f", [], [0], {}, {"a": 1}])
+ODD_PLACES = st.sampled_from(
+    [
+        *("async_chunk", "connectors", "runtime.edges", "runtime.connectors", "runtime.defaults", "stage_args[0]"),
+        *(f"stage_args[1].{key}" for key in STAGE),
+        *(f"stage_args[1].engine_args.{key}" for key in ("model_stage", "model_arch", "worker_type", "load_format")),
+        *("stage_args[1].runtime.devices", "stage_args[1].runtime.max_batch_size"),
+    ]
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.tuples(ODD_PLACES, ODD_VALUES), st.booleans())
+def test_whatever_stands_in_a_file_it_becomes_a_model_or_is_told(change: tuple[str, Any], skip_refused: bool) -> None:
+    made = _convert(dict([change]), Choices("old.yaml", skip_refused=skip_refused))
+
+    assert bool(made.text) != bool(made.findings)

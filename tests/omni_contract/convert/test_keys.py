@@ -216,7 +216,7 @@ def test_a_refused_key_is_told_with_its_reason_and_the_way_out(section: str, key
     (found,) = convert(_file(section, key, value), CHOICES).findings
 
     assert found.path.rpartition(".")[2] == key.name
-    assert found.message.endswith(f"{key.refused}; {key.instead}")
+    assert found.message.endswith(f"{key.refused}; {key.way_out(value)}")
 
 
 @pytest.mark.parametrize("section", SECTIONS)
