@@ -139,6 +139,7 @@ class ArSettings:
             "enable_sleep_mode": self.vllm_sleeps,
             "enable_lora": bool(block.loras),
             "disable_log_stats": True,
+            "use_tqdm_on_load": False,
             "worker_extension_cls": f"{COMPAT_WORKER}.WorkerExtension",
         }
         optional = {
