@@ -31,9 +31,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the claim `models`, with the tiny checkpoint as `omni tiny` writes it."""
+    """The folder of the claim `models`, with tiny checkpoints as `omni tiny` writes them."""
     folder = tmp_path_factory.mktemp("models")
-    subprocess.run([OMNI, "tiny", "qwen-image", folder / "qwen-image"], check=True)
+    for family in ("qwen-image", "qwen2.5-omni"):
+        subprocess.run([OMNI, "tiny", family, folder / family], check=True)
     return folder
 
 

@@ -17,7 +17,7 @@ from openai import OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 from tests.layout.source import CHECKOUT
-from tests.support.serve_process import OMNI, serving
+from tests.support.serve_process import serving
 
 REFERENCE = CHECKOUT / "tests" / "models" / "talker_reference.py"
 WORDS, FRAMES = 12, 24
@@ -36,14 +36,6 @@ ASKED: dict[str, Any] = {
 }
 SMALLEST_STEP = 1
 """Of sound in 16 bits: rounding may fall to either side."""
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the claim `models`."""
-    folder = tmp_path_factory.mktemp("omni")
-    subprocess.run([OMNI, "tiny", "qwen2.5-omni", folder / "qwen2.5-omni"], check=True)
-    return folder
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """A thinker on vLLM behind `omni serve`: over the SDK, words, pictures and sound get the answer of transformers."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,29 +7,21 @@ import pytest
 from openai import BadRequestError, OpenAI
 
 from tests.layout.source import CHECKOUT
-from tests.support.serve_process import OMNI, serving
+from tests.support.serve_process import serving
 from tests.support.thinker_chats import CHATS, LENGTH, expected_answers, greedy, message
 
 ASKED = greedy("tiny-thinker")
 
 
 @pytest.fixture(scope="module")
-def thinkers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the claim `models`."""
-    folder = tmp_path_factory.mktemp("thinkers")
-    subprocess.run([OMNI, "tiny", "qwen2.5-omni", folder / "qwen2.5-omni"], check=True)
-    return folder
+def expected(models: Path) -> list[str]:
+    return expected_answers(models / "qwen2.5-omni", models)
 
 
 @pytest.fixture(scope="module")
-def expected(thinkers: Path) -> list[str]:
-    return expected_answers(thinkers / "qwen2.5-omni", thinkers)
-
-
-@pytest.fixture(scope="module")
-def client(thinkers: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAI]:
+def client(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAI]:
     file = str(CHECKOUT / "examples" / "tiny-thinker.yaml")
-    with serving(file, "--volume", f"models={thinkers}", folder=tmp_path_factory.mktemp("serve")) as serve:
+    with serving(file, "--volume", f"models={models}", folder=tmp_path_factory.mktemp("serve")) as serve:
         yield OpenAI(base_url=f"{serve.url()}/v1", api_key="none", max_retries=0)
 
 
