@@ -15,7 +15,7 @@ import pytest
 from omni_contract.api.v1alpha1 import ConnectorSpec, FakeEngine
 from omni_contract.wire.exit_codes import ExitCode
 from tests.support.fake_chain import STAGES, fake_chain
-from tests.support.faketime import Clock, faked_clock
+from tests.support.faketime import Clock, faked_clock, sweep
 from tests.support.model_processes import ModelProcesses, model_processes
 from tests.support.picture_client import client, expected, picture, raw_request, routable_replicas, wrong_pictures
 from tests.support.worker_stats import holds_nothing, stats_when
@@ -109,6 +109,13 @@ async def test_a_process_whose_log_nobody_reads_goes_on(tmp_path: Path, name: st
         await all_hold_nothing(processes)
 
 
+@pytest.fixture
+def swept_memory() -> Iterator[None]:
+    yield
+    sweep()
+
+
+@pytest.mark.usefixtures("swept_memory")
 @pytest.mark.parametrize("jump_s", [DAY_S, -DAY_S])
 async def test_a_clock_that_jumps_by_a_day_changes_no_answer(tmp_path: Path, jump_s: int) -> None:
     async def jump_one_by_one(clocks: dict[str, Clock]) -> None:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests.support.process_census import is_running
+
+MEMORY = Path("/dev/shm")
 PACKAGE = "libfaketime"
 LIBRARY = "faketime/libfaketimeMT.so.1"
 
@@ -38,6 +41,13 @@ def faked_clock(file: Path) -> Clock:
     clock = Clock(file)
     clock.jump(0)
     return clock
+
+
+def sweep() -> None:
+    """Removes what the library leaves in /dev/shm for each process that was killed."""
+    for path in (*MEMORY.glob("faketime_shm_*"), *MEMORY.glob("sem.faketime_sem_*")):
+        if not is_running(int(path.name.rpartition("_")[2])):
+            path.unlink(missing_ok=True)
 
 
 @cache
