@@ -22,6 +22,15 @@ def test_work_gives_its_result_or_its_error(loop: LoopThread) -> None:
         loop.run(asyncio.wait_for(asyncio.Event().wait(), 0))
 
 
+@pytest.fixture
+def heeds_ctrl_c() -> Iterator[None]:
+    """As at a terminal: whoever is started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_cancels_the_work(loop: LoopThread) -> None:
     cancelled = threading.Event()
 
