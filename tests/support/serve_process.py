@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.support.process_census import processes_with
 from tests.support.waiting import settled
@@ -21,9 +22,9 @@ START_TIMEOUT_S = 180
 
 
 class Serve:
-    def __init__(self, arguments: tuple[str, ...], runtime_dir: Path, terminal: int | None) -> None:
+    def __init__(self, arguments: tuple[str, ...], runtime_dir: Path, folder: Path, terminal: int | None) -> None:
         self.runtime_dir = runtime_dir
-        self.stderr = runtime_dir.parent / "stderr.log"
+        self.stderr = folder / "stderr.log"
         self._mark = secrets.token_hex(8)
         with self.stderr.open("wb") as log:
             self.process = subprocess.Popen(
@@ -83,11 +84,10 @@ class Serve:
 
 @contextmanager
 def serving(*arguments: str, folder: Path, terminal: int | None = None) -> Iterator[Serve]:
-    """Ended with all its processes when the block ends; the runtime directory is `folder`/run."""
-    runtime_dir = folder / "run"
-    runtime_dir.mkdir(exist_ok=True)
-    serve = Serve(("--port", "0", *arguments), runtime_dir, terminal)
-    try:
-        yield serve
-    finally:
-        serve.end()
+    """Ended with all its processes when the block ends. The runtime directory has a path short enough for sockets."""
+    with TemporaryDirectory(prefix="run-", ignore_cleanup_errors=True) as runtime_dir:
+        serve = Serve(("--port", "0", *arguments), Path(runtime_dir), folder, terminal)
+        try:
+            yield serve
+        finally:
+            serve.end()

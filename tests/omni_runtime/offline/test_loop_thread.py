@@ -36,6 +36,8 @@ def test_ctrl_c_cancels_the_work(loop: LoopThread) -> None:
 
     async def work() -> None:
         try:
+            # By then the caller waits for the work, rather than hands it over.
+            await asyncio.sleep(0.1)
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
             await asyncio.Event().wait()
         finally:
