@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.levels import MARKED, STEPS, Level, failed_tests, known_levels, outcome
+from tests.levels import HALVES, MARKED, STEPS, Level, failed_tests, known_levels, outcome
 
 TESTS = Level("unit", ("pytest",))
 CHECK = Level("check", ("make",), counts_tests=False)
@@ -45,4 +45,4 @@ def test_the_programs_of_a_level_are_built_before_it() -> None:
 
 def test_every_marker_is_a_level_that_runs_once() -> None:
     names = [name for step in STEPS for lane in step for name in lane]
-    assert sorted(names) == sorted({*MARKED, "check", "unit", "programs", "node-image"})
+    assert sorted(names) == sorted({*MARKED, *HALVES, "check", "programs", "node-image"})
