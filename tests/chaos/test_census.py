@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from omni_contract.api.v1alpha1 import FakeEngine
-from tests.support.fake_chain import fake_chain
+from tests.support.fake_chain import STAGES, fake_chain
 from tests.support.model_processes import ModelProcesses, model_processes
-from tests.support.picture_client import raw_request, wrong_pictures
+from tests.support.picture_client import raw_request, routable_replicas, wrong_pictures
 from tests.support.process_census import Growth, ProcessCensus, growth
 from tests.support.waiting import settled
 
@@ -58,6 +58,14 @@ async def test_clients_that_leave_early_leave_nothing_behind(tmp_path: Path) -> 
         assert await settled_growth(processes, before) == []
 
 
+async def all_attached(processes: ModelProcesses) -> None:
+    """The frontend has its connections to both replicas of each stage again."""
+    async with asyncio.timeout(10):
+        for stage in STAGES:
+            while await routable_replicas(processes.urls[0], stage) < 2:
+                await asyncio.sleep(0.1)
+
+
 @pytest.mark.case("runtime:M2")
 async def test_survivors_of_killed_neighbours_hold_no_more_than_before(tmp_path: Path) -> None:
     async def kill_the_first_of_each_stage() -> None:
@@ -70,6 +78,7 @@ async def test_survivors_of_killed_neighbours_hold_no_more_than_before(tmp_path:
     with model_processes(fake_chain(replicas=2, connector="grpc"), tmp_path) as processes:
         await processes.start()
         await kill_the_first_of_each_stage()
+        await all_attached(processes)
         survivors = {name: now for name, now in processes.census().items() if name not in processes.stages[::2]}
         await kill_the_first_of_each_stage()
         assert await settled_growth(processes, survivors) == []

@@ -115,6 +115,8 @@ class StepThread:
         self._rotation: Rotation[Ticket[Any]] = Rotation()
         self._turn_began: float | None = None
         self._is_stopping = False
+        self._has_left = False
+        """True once the thread takes no further turn, which is a little before it has ended."""
         self._mailbox: Mailbox
 
     def start(self) -> None:
@@ -122,9 +124,14 @@ class StepThread:
         self._thread.start()
 
     def submit(self, work: Iterator[T | None]) -> Ticket[T]:
-        """Give `work` its turns. It yields None to end a turn, anything else to hand out an item and go on."""
+        """Give `work` its turns. It yields None to end a turn, anything else to hand out an item and go on.
+
+        Raises EngineDiedError if it would never get one.
+        """
         ticket = Ticket(work, self._mailbox)
         with self._wake:
+            if self._has_left:
+                raise self._died()
             self._rotation.join(ticket)
             self._wake.notify()
         return ticket
@@ -155,7 +162,10 @@ class StepThread:
     def check_alive(self) -> None:
         """Raises EngineDiedError if nothing would ever get a turn."""
         if not self.is_alive:
-            raise EngineDiedError(f"the thread {self._thread.name} has ended")
+            raise self._died()
+
+    def _died(self) -> EngineDiedError:
+        return EngineDiedError(f"the thread {self._thread.name} has ended")
 
     async def stop(self) -> None:
         """End what is left as cancelled and let the thread finish its present turn; no-op if it never started."""
@@ -176,6 +186,7 @@ class StepThread:
         with self._wake:
             self._wake.wait_for(lambda: len(self._rotation) > 0 or self._is_stopping)
             if not self._rotation:
+                self._has_left = True
                 return None
             ticket = self._rotation.take()
             ticket.is_cancelled |= self._is_stopping

@@ -180,6 +180,14 @@ async def test_stopping_cancels_what_is_left_and_ends_the_thread():
     assert ended.value.code is ErrorCode.CANCELLED
 
 
+async def test_work_for_a_thread_that_takes_no_more_turns_is_refused_rather_than_kept():
+    thread = StepThread("steps", prepare=lambda: None, translate=translate)
+    thread.start()
+    await thread.stop()
+    with pytest.raises(EngineDiedError, match="the thread steps has ended"):
+        thread.submit(iter(()))
+
+
 async def test_stopping_a_thread_that_never_started_is_fine():
     await StepThread("steps", prepare=lambda: None, translate=translate).stop()
 

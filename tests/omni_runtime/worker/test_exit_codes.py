@@ -70,7 +70,8 @@ async def test_loading_that_takes_too_long_is_told_apart_from_any_other_timeout(
         (
             DiffusionEngine(),
             ExitCode.MISCONFIGURED,
-            'stage "denoiser" cannot start: no family is named "no-such"; known are qwen-image',
+            'stage "denoiser" cannot start: no family is named "no-such"; '
+            "known are qwen-image, qwen2.5-omni, qwen3-omni",
         ),
     ],
     ids=["cannot load", "cannot be made"],
