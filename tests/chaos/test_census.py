@@ -60,10 +60,12 @@ async def test_clients_that_leave_early_leave_nothing_behind(tmp_path: Path) -> 
 
 async def all_attached(processes: ModelProcesses) -> None:
     """The frontend has its connections to both replicas of each stage again."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(SETTLE_S):
         for stage in STAGES:
-            while await routable_replicas(processes.urls[0], stage) < 2:
-                await asyncio.sleep(0.1)
+            attached = 0
+            while attached < 2:
+                attached = await routable_replicas(processes.urls[0], stage)
+                await asyncio.sleep(0.05)
 
 
 @pytest.mark.case("runtime:M2")
