@@ -18,9 +18,11 @@ from omni_runtime.local.devices import Machine
 from omni_runtime.local.health import wait_until_ready
 from omni_runtime.local.plan import LocalPlan, Place, ProcessPlan, local_plan
 from tests.support.process_census import ProcessCensus, census, processes_with
+from tests.support.waiting import settled
 
 MARK = "OMNI_TEST_RUN"
 READY_TIMEOUT_S = 120
+CHILDREN_END_S = 10
 
 
 class ModelProcesses:
@@ -93,7 +95,9 @@ class ModelProcesses:
                 process.send_signal(signal.SIGCONT)
                 process.kill()
                 process.wait()
-        assert processes_with(MARK, self._mark) == set()
+        # What they had started ends with them, a moment later.
+        left = settled(lambda: processes_with(MARK, self._mark), lambda found: not found, CHILDREN_END_S)
+        assert left == set()
 
     async def _wait_ready(self, name: str) -> None:
         """Fails with the log when the process ends first."""
