@@ -153,7 +153,7 @@ def show(result: Outcome) -> None:
     state = "ok    " if result.is_green else "FAILED"
     skipped = f", {result.skipped} skipped" if result.skipped else ""
     print(
-        f"{result.level:<11}{state} {result.seconds:7.1f} s  {result.passed} passed, {result.failed} failed{skipped}",
+        f"{result.level:<13}{state} {result.seconds:7.1f} s  {result.passed} passed, {result.failed} failed{skipped}",
         flush=True,
     )
 
