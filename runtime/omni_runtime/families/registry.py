@@ -1,8 +1,12 @@
 """The model families by name. Adding one adds a folder and a line here; it is imported when it is first asked for."""
 
+from typing import TypeVar
+
 from omni_runtime.engines.protocol import UnusableEngineError
 from omni_runtime.families.protocol import ArFamily, DiffusionFamily, Family, GenerationFamily, TalkerFamily
 from omni_runtime.plugins import Plugin, Registry
+
+Part = TypeVar("Part")
 
 FAMILIES: Registry[type[Family]] = Registry("family")
 FAMILIES.register("qwen-image", Plugin("omni_runtime.families.qwen_image.family", "QwenImage"))
@@ -22,28 +26,22 @@ def family(name: str) -> Family:
 
 
 def ar_family(name: str) -> ArFamily:
-    found = family(name).ar
-    if found is None:
-        raise NoSuchPartError(name, "ar")
-    return found
+    return _offered(family(name).ar, name, "ar")
 
 
 def diffusion_family(name: str) -> DiffusionFamily:
-    found = family(name).diffusion
-    if found is None:
-        raise NoSuchPartError(name, "diffusion")
-    return found
+    return _offered(family(name).diffusion, name, "diffusion")
 
 
 def generation_family(name: str) -> GenerationFamily:
-    found = family(name).generation
-    if found is None:
-        raise NoSuchPartError(name, "generation")
-    return found
+    return _offered(family(name).generation, name, "generation")
 
 
 def talker_family(name: str) -> TalkerFamily:
-    found = family(name).talker
-    if found is None:
-        raise NoSuchPartError(name, "talker")
-    return found
+    return _offered(family(name).talker, name, "talker")
+
+
+def _offered(part: Part | None, name: str, kind: str) -> Part:
+    if part is None:
+        raise NoSuchPartError(name, kind)
+    return part

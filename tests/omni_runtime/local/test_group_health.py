@@ -2,13 +2,12 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from unittest.mock import Mock
 
 import grpc
 import pytest
 from grpc_health.v1.health import HealthServicer
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
-from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
+from grpc_health.v1.health_pb2_grpc import HealthStub, add_HealthServicer_to_server
 
 from omni_runtime.local.group_health import GroupHealth
 
@@ -16,12 +15,9 @@ SERVING, NOT_SERVING = HealthCheckResponse.SERVING, HealthCheckResponse.NOT_SERV
 
 
 @asynccontextmanager
-async def worker(**services: int) -> AsyncIterator[str]:
-    """The address of one that answers so."""
+async def serving(health: HealthServicer) -> AsyncIterator[str]:
+    """The address at which it answers."""
     server = grpc.aio.server()
-    health = HealthServicer()
-    for name, status in services.items():
-        health.set(name, status)
     add_HealthServicer_to_server(health, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -31,10 +27,21 @@ async def worker(**services: int) -> AsyncIterator[str]:
         await server.stop(None)
 
 
+@asynccontextmanager
+async def worker(**services: int) -> AsyncIterator[str]:
+    """The address of one that answers so."""
+    health = HealthServicer()
+    for name, status in services.items():
+        health.set(name, status)
+    async with serving(health) as address:
+        yield address
+
+
 async def answer(*addresses: str, service: str = "ready") -> int:
     health = GroupHealth(addresses)
     try:
-        return int((await health.Check(HealthCheckRequest(service=service), Mock())).status)
+        async with serving(health) as address, grpc.aio.insecure_channel(address) as channel:
+            return int((await HealthStub(channel).Check(HealthCheckRequest(service=service))).status)
     finally:
         await health.close()
 
