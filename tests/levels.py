@@ -27,8 +27,7 @@ MOST_REPEATED = 3
 STEPS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("check",),),
     (("unit",), ("unit-runtime",)),
-    (("schedules", "models", "api"), ("local", "chaos", "programs", "control")),
-    (("connectors",),),
+    (("schedules", "models", "api", "connectors"), ("local", "chaos", "programs", "control")),
     (("node-image",),),
     (("cluster",),),
 )
