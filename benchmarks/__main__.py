@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-BENCHMARKS = ("hop", "endpoint", "cancel", "replicas", "overload", "shm", "image", "mooncake", "reconcile")
+BENCHMARKS = ("hop", "endpoint", "cancel", "replicas", "overload", "shm", "image", "mooncake", "ar", "reconcile")
 
 
 def main() -> int:

@@ -32,6 +32,8 @@ class AtLeast:
 
 
 BOUNDS: dict[str, AtMost | AtLeast] = {
+    "ar.tok_s_ratio_vs_vllm.cpu": AtLeast(0.9),
+    "ar.tok_s_ratio_vs_vllm.h200": AtLeast(0.95),
     "cancel.leftovers": AtMost(0),
     "demo.cold_s": AtMost(1200),
     "demo.warm_s": AtMost(180),

@@ -22,6 +22,7 @@ from tests.support.waiting import settled
 
 MARK = "OMNI_TEST_RUN"
 READY_TIMEOUT_S = 120
+NO_DEVICES = Machine({})
 CHILDREN_END_S = 10
 
 
@@ -43,11 +44,11 @@ class ModelProcesses:
         """Base URL of each frontend."""
         return [plan.health.removesuffix("/readyz") for name, plan in self.plans.items() if name not in self.stages]
 
-    async def start(self, *names: str) -> None:
+    async def start(self, *names: str, patience_s: float = READY_TIMEOUT_S) -> None:
         """Start all (or those named) and wait until each is ready."""
         for name in names or self.plans:
             self.spawn(name)
-        await self.wait_ready(*names)
+        await self.wait_ready(*names, patience_s=patience_s)
 
     def spawn(self, name: str) -> None:
         plan = self.plans[name]
@@ -61,8 +62,8 @@ class ModelProcesses:
                 start_new_session=True,
             )
 
-    async def wait_ready(self, *names: str) -> None:
-        async with asyncio.timeout(READY_TIMEOUT_S):
+    async def wait_ready(self, *names: str, patience_s: float = READY_TIMEOUT_S) -> None:
+        async with asyncio.timeout(patience_s):
             await asyncio.gather(*(self._wait_ready(name) for name in names or self.plans))
 
     def signal(self, name: str, number: signal.Signals) -> None:
@@ -115,11 +116,15 @@ class ModelProcesses:
 
 @contextmanager
 def model_processes(
-    model: ResolvedModel, directory: Path, frontends: int = 1, volumes: Path | None = None
+    model: ResolvedModel,
+    directory: Path,
+    frontends: int = 1,
+    volumes: Path | None = None,
+    machine: Machine = NO_DEVICES,
 ) -> Iterator[ModelProcesses]:
     """Nothing runs yet; whatever was started is gone at the end."""
     ports = free_ports(frontends)
-    plans = [_plan(model, directory, port, volumes) for port in ports]
+    plans = [_plan(model, directory, port, volumes, machine) for port in ports]
     for path, text in plans[0].files.items():
         path.write_text(text)
     for link, folder in plans[0].links.items():
@@ -144,12 +149,12 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-def _plan(model: ResolvedModel, directory: Path, port: int, volumes: Path | None) -> LocalPlan:
+def _plan(model: ResolvedModel, directory: Path, port: int, volumes: Path | None, machine: Machine) -> LocalPlan:
     place = Place(
         directory=directory,
         host="127.0.0.1",
         port=port,
-        machine=Machine({}),
+        machine=machine,
         volumes={} if volumes is None else {"models": volumes},
         created=1_700_000_000,
     )
