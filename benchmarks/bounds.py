@@ -39,6 +39,7 @@ BOUNDS: dict[str, AtMost | AtLeast] = {
     "demo.warm_s": AtMost(180),
     "hop.median_ms.c1": AtMost(3),
     "hop.median_ms.c64": AtMost(1),
+    "hop.median_ms.c64.stage_10ms": AtMost(1),
     "hop.open30_median_ms": AtMost(0.5),
     "hop.saturation_ratio_vs_grpc": AtLeast(8),
     "mooncake_te.ratio_vs_raw": AtLeast(0.95),

@@ -1,11 +1,13 @@
 """What one hop between frontend and stage costs: `python -m benchmarks.hop`.
 
-Three fake stages without delay, in processes of their own, driven by the orchestrator in this one; HTTP is left out. A
-hop is a request's time from end to end divided by three. The peers run in turns with ours: bare grpc.aio with one call
-for each request and hop, and three processes in a row with multiprocessing queues between them.
+Three fake stages in processes of their own, driven by the orchestrator in this one; HTTP is left out. A hop is a
+request's time from end to end, less the stages' delays, divided by three. The peers run in turns with ours: bare
+grpc.aio with one call for each request and hop, and three processes in a row with multiprocessing queues between them.
 
 Closed loop at several numbers of requests in flight, and an open loop whose requests come by a Poisson process at 30 %
-of what ours can do at most.
+of what ours can do at most. There the stages answer at once, so that with many in flight somebody is always saturated:
+a hop is then nothing but (requests in flight) / (3 x throughput), whatever a message takes on its way. So another
+closed loop, `*.stage_10ms`, has stages that take 10 ms, as work on a device does; it shows what a hop adds to that.
 """
 
 import argparse
@@ -13,21 +15,25 @@ import asyncio
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import uvloop
 
 from benchmarks.cpu import cpu_s
-from benchmarks.hop_sides import STAGES, Side, bare_grpc, ours, queues
+from benchmarks.hop_sides import STAGES, MakeSide, Side, bare_grpc, ours, queues
 from benchmarks.ledger import write_entry
 from benchmarks.load import Answer, Request, answered, open_loop
 
 COMMAND = "python -m benchmarks.hop"
 GRPC, QUEUES = "bare grpc.aio, one call per request and hop", "multiprocessing queues in a row"
-SIDES = {"ours": ours, GRPC: bare_grpc, QUEUES: queues}
+SIDES: Mapping[str, MakeSide] = {"ours": ours, GRPC: bare_grpc, QUEUES: queues}
+STAGE_DELAY_S = 0.01
+DELAYED_SIDES: Mapping[str, MakeSide] = {"ours": partial(ours, STAGE_DELAY_S), GRPC: partial(bare_grpc, STAGE_DELAY_S)}
 CONCURRENCIES = (1, 64, 512)
+DELAYED_CONCURRENCY = 64
 OPEN_LOAD = 0.3
 WARM_UP = 200
 ROUNDS = 3
@@ -45,12 +51,16 @@ class Measured:
 
 @dataclass(frozen=True)
 class Results:
-    """Rounds by side and concurrency, and the hop of each round of our open loop."""
+    """Rounds by side and concurrency, those with stages that take their time, and the hops of our open loop."""
 
     closed: dict[str, dict[int, list[Measured]]] = field(
         default_factory=lambda: {side: {concurrency: [] for concurrency in CONCURRENCIES} for side in SIDES}
     )
+    delayed: dict[str, list[Measured]] = field(default_factory=lambda: {side: [] for side in DELAYED_SIDES})
     open_ms: list[float] = field(default_factory=list)
+
+    def delayed_hop_ms(self, side: str) -> float:
+        return statistics.median(measured.hop_ms for measured in self.delayed[side])
 
     def hop_ms(self, side: str, concurrency: int) -> float:
         return statistics.median(measured.hop_ms for measured in self.closed[side][concurrency])
@@ -79,11 +89,12 @@ async def closed_loop(side: Side, concurrency: int, count: int) -> Measured:
     async with asyncio.timeout(ROUND_TIMEOUT_S):
         await asyncio.gather(*(client() for _ in range(concurrency)))
     took_s, took_cpu_s = time.perf_counter() - began_s, cpu_s(side.pids) - began_cpu_s
-    return Measured(median_hop_ms(answers), count / took_s, took_cpu_s / count / len(STAGES) * 1000)
+    hop_ms = median_hop_ms(answers, side.delay_s)
+    return Measured(hop_ms, count / took_s, took_cpu_s / count / len(STAGES) * 1000)
 
 
-def median_hop_ms(answers: list[Answer]) -> float:
-    return statistics.median(answered(answers)) / len(STAGES) * 1000
+def median_hop_ms(answers: list[Answer], delay_s: float = 0.0) -> float:
+    return (statistics.median(answered(answers)) / len(STAGES) - delay_s) * 1000
 
 
 async def warm_up(request: Request) -> None:
@@ -92,9 +103,9 @@ async def warm_up(request: Request) -> None:
 
 
 @asynccontextmanager
-async def warm_sides() -> AsyncIterator[dict[str, Side]]:
+async def warm_sides(made: Mapping[str, MakeSide]) -> AsyncIterator[dict[str, Side]]:
     async with AsyncExitStack() as stack:
-        sides = {name: await stack.enter_async_context(side()) for name, side in SIDES.items()}
+        sides = {name: await stack.enter_async_context(make()) for name, make in made.items()}
         for side in sides.values():
             await warm_up(side.request)
         yield sides
@@ -103,7 +114,7 @@ async def warm_sides() -> AsyncIterator[dict[str, Side]]:
 async def measure(count: int) -> Results:
     """Rounds of all sides in turns, so that they see the same disturbances."""
     results = Results()
-    async with warm_sides() as sides:
+    async with warm_sides(SIDES) as sides:
         for _ in range(ROUNDS):
             for concurrency in CONCURRENCIES:
                 for name, side in sides.items():
@@ -112,6 +123,10 @@ async def measure(count: int) -> Results:
         for seed in range(ROUNDS):
             answers = await open_loop(sides["ours"].request, rate, count / rate, seed)
             results.open_ms.append(median_hop_ms(answers))
+    async with warm_sides(DELAYED_SIDES) as sides:
+        for _ in range(ROUNDS):
+            for name, side in sides.items():
+                results.delayed[name].append(await closed_loop(side, DELAYED_CONCURRENCY, count))
     return results
 
 
@@ -123,12 +138,19 @@ def show(results: Results) -> None:
             cpu = results.cpu_ms(side, concurrency)
             print(f"{side:46}{concurrency:>9}{hop:>9.3f}{rate:>12.0f}{cpu:>14.3f}")
     print(f"open loop at {OPEN_LOAD:.0%} of our saturation: {statistics.median(results.open_ms):.3f} ms a hop")
+    for side in DELAYED_SIDES:
+        hop = results.delayed_hop_ms(side)
+        print(
+            f"{DELAYED_CONCURRENCY} in flight, {STAGE_DELAY_S * 1000:.0f} ms in each stage: {hop:.3f} ms a hop, {side}"
+        )
 
 
 def record(results: Results) -> None:
     for concurrency in (1, 64):
         value, peer = results.hop_ms("ours", concurrency), results.hop_ms(GRPC, concurrency)
         write(f"hop.median_ms.c{concurrency}", value, "ms", (GRPC, peer))
+    value, peer = results.delayed_hop_ms("ours"), results.delayed_hop_ms(GRPC)
+    write(f"hop.median_ms.c{DELAYED_CONCURRENCY}.stage_{STAGE_DELAY_S * 1000:.0f}ms", value, "ms", (GRPC, peer))
     write("hop.open30_median_ms", statistics.median(results.open_ms), "ms")
     ours_, grpc, rows = (results.saturation(side) for side in SIDES)
     write("hop.saturation_rps", ours_, "requests/s", (GRPC, grpc))

@@ -1,6 +1,6 @@
 """The peer of the hop benchmark: bare grpc.aio, one call for each request and hop; no contract, connectors or sessions.
 
-`python -m benchmarks.hop_peer ADDRESS` is one of its three stages.
+`python -m benchmarks.hop_peer ADDRESS DELAY_S` is one of its three stages.
 """
 
 import asyncio
@@ -17,13 +17,14 @@ def same(data: bytes) -> bytes:
     return data
 
 
-async def run(request: bytes, context: grpc.aio.ServicerContext) -> AsyncIterator[bytes]:
-    """Two events, as a stage has them: accepted, then the answer."""
-    yield b""
-    yield request
+async def serve(address: str, delay_s: float) -> None:
+    async def run(request: bytes, context: grpc.aio.ServicerContext) -> AsyncIterator[bytes]:
+        """Two events, as a stage has them: accepted, then the answer."""
+        yield b""
+        if delay_s:
+            await asyncio.sleep(delay_s)
+        yield request
 
-
-async def serve(address: str) -> None:
     server = grpc.aio.server()
     handler = grpc.unary_stream_rpc_method_handler(run, same, same)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),))
@@ -52,4 +53,4 @@ class PeerChain:
 
 
 if __name__ == "__main__":
-    uvloop.run(serve(sys.argv[1]))
+    uvloop.run(serve(sys.argv[1], float(sys.argv[2])))

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from multiprocessing.queues import Queue
 from typing import TypeAlias
@@ -16,6 +16,7 @@ from typing import TypeAlias
 from benchmarks.hop_peer import PeerChain
 from benchmarks.load import Answer, Request
 from benchmarks.stages import FakeStage, running_stages
+from omni_contract.api.v1alpha1 import FakeEngine
 from omni_runtime.orchestrator import SessionRequest
 
 STAGES = ("first", "second", "third")
@@ -25,10 +26,14 @@ Item: TypeAlias = tuple[int, bytes]
 
 @dataclass(frozen=True)
 class Side:
-    """`pids` are those of its stages; what drives them runs in this process."""
+    """`pids` are those of its stages, each of which takes `delay_s`; what drives them runs in this process."""
 
     request: Request
     pids: Sequence[int]
+    delay_s: float = 0.0
+
+
+MakeSide: TypeAlias = Callable[[], AbstractAsyncContextManager[Side]]
 
 
 def timed(call: Callable[[int], Awaitable[object]]) -> Request:
@@ -41,25 +46,27 @@ def timed(call: Callable[[int], Awaitable[object]]) -> Request:
 
 
 @asynccontextmanager
-async def ours() -> AsyncIterator[Side]:
-    """The orchestrator with fake stages that answer at once."""
-    prompt = "x" * PAYLOAD_BYTES
-    async with running_stages([FakeStage(name) for name in STAGES]) as running:
+async def ours(delay_s: float = 0.0) -> AsyncIterator[Side]:
+    """The orchestrator with fake stages."""
+    prompt, engine = "x" * PAYLOAD_BYTES, FakeEngine(delay_seconds=delay_s)
+    async with running_stages([FakeStage(name, engine) for name in STAGES]) as running:
         run = running.orchestrator.run
         request = timed(lambda number: run(SessionRequest(request_id=f"r-{number}", payload={"prompt": prompt})))
-        yield Side(request, list(running.workers.values()))
+        yield Side(request, list(running.workers.values()), delay_s)
 
 
 @asynccontextmanager
-async def bare_grpc() -> AsyncIterator[Side]:
+async def bare_grpc(delay_s: float = 0.0) -> AsyncIterator[Side]:
     """grpc.aio with one call for each request and hop."""
     payload = b"x" * PAYLOAD_BYTES
     with tempfile.TemporaryDirectory() as folder, ExitStack() as processes:
         addresses = [f"unix:{folder}/{name}.sock" for name in STAGES]
-        pids = [processes.enter_context(_process("benchmarks.hop_peer", address)) for address in addresses]
+        pids = [
+            processes.enter_context(_process("benchmarks.hop_peer", address, str(delay_s))) for address in addresses
+        ]
         chain = PeerChain(addresses)
         await chain.ready()
-        yield Side(timed(lambda number: chain.request(payload)), pids)
+        yield Side(timed(lambda number: chain.request(payload)), pids, delay_s)
         await chain.close()
 
 
@@ -108,8 +115,8 @@ def _read(
 
 
 @contextmanager
-def _process(module: str, address: str) -> Iterator[int]:
-    process = subprocess.Popen([sys.executable, "-m", module, address], stderr=subprocess.DEVNULL)
+def _process(module: str, *arguments: str) -> Iterator[int]:
+    process = subprocess.Popen([sys.executable, "-m", module, *arguments], stderr=subprocess.DEVNULL)
     try:
         yield process.pid
     finally:

@@ -20,6 +20,14 @@ async def test_a_closed_loop_sends_each_request_once_with_so_many_in_flight():
     assert round(measured.hop_ms, 6) == 1.0
 
 
+async def test_what_the_stages_take_is_no_part_of_a_hop():
+    async def request(number: int) -> Answer:
+        return Answer(took_s=0.033)
+
+    measured = await closed_loop(Side(request, pids=[os.getpid()], delay_s=0.01), concurrency=1, count=3)
+    assert round(measured.hop_ms, 6) == 1.0
+
+
 def test_saturation_is_the_best_throughput_at_any_concurrency():
     results = Results()
     for concurrency, rate in ((1, 200.0), (64, 900.0), (512, 700.0)):
