@@ -7,8 +7,9 @@ import pytest
 from openai import BadRequestError, OpenAI
 
 from tests.layout.source import CHECKOUT
+from tests.support.media_files import RATE, audio_file, tone
 from tests.support.serve_process import serving
-from tests.support.thinker_chats import CHATS, LENGTH, expected_answers, greedy, message
+from tests.support.thinker_chats import CHATS, LENGTH, expected_answers, greedy, message, sound_file
 
 ASKED = greedy("tiny-thinker")
 
@@ -34,10 +35,26 @@ def test_an_answer_equals_transformers_whole_and_streamed(client: OpenAI, expect
     assert whole.usage is not None and whole.usage.completion_tokens == LENGTH
 
 
+def test_what_is_said_is_written_down_as_a_chat_with_the_same_words_says(client: OpenAI) -> None:
+    """A random model hears nothing; that it is asked in these words, and with all of the sound, is what can be seen."""
+    words = "Transcribe the English audio into text. Answer with nothing else."
+    chat = message([{"type": "audio", "name": "sound"}, {"type": "text", "text": words}])
+    asked = {"model": "tiny-thinker", "temperature": 0}
+    expected = client.chat.completions.create(messages=chat, max_completion_tokens=6, **asked)  # type: ignore[call-overload]
+    heard = client.audio.transcriptions.create(
+        file=("sound.wav", sound_file()), language="en", extra_body={"max_completion_tokens": 6}, **asked
+    )
+    assert heard.text == expected.choices[0].message.content
+    assert heard.usage.input_tokens == expected.usage.prompt_tokens
+
+
 def test_what_the_model_cannot_do_is_told_by_its_field_and_hurts_nobody(client: OpenAI, expected: list[str]) -> None:
     too_long = [{"type": "text", "text": "fox " * 600}]
     with pytest.raises(BadRequestError) as refused:
         client.chat.completions.create(messages=message(too_long), **ASKED)
     assert refused.value.param == "messages"
+    with pytest.raises(BadRequestError) as refused:
+        client.audio.transcriptions.create(model="tiny-thinker", file=("long.wav", audio_file(tone(60 * RATE))))
+    assert refused.value.param == "file"
     again = client.chat.completions.create(messages=message(CHATS[0]), **ASKED)
     assert again.choices[0].message.content == expected[0]

@@ -52,14 +52,17 @@ def expected_answers(model: Path, folder: Path) -> list[str]:
     return [tokenizer.decode(one, skip_special_tokens=True) for one in tokens]
 
 
+def sound_file() -> bytes:
+    return audio_file(Sound(Array("float32", SOUND.shape, memoryview(SOUND).cast("B")), RATE))
+
+
 def _as_sent(part: dict[str, str]) -> dict[str, Any]:
     if part["type"] == "image":
         file = io.BytesIO()
         Image.fromarray(PICTURE).save(file, "PNG")
         return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_encoded(file.getvalue())}"}}
     if part["type"] == "audio":
-        sound = Sound(Array("float32", SOUND.shape, memoryview(SOUND).cast("B")), RATE)
-        return {"type": "input_audio", "input_audio": {"data": _encoded(audio_file(sound)), "format": "wav"}}
+        return {"type": "input_audio", "input_audio": {"data": _encoded(sound_file()), "format": "wav"}}
     return part
 
 

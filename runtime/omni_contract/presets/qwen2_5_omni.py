@@ -36,6 +36,11 @@ QWEN2_5_OMNI = Preset(
     sampling={},
     parameters={**TEXT_PARAMETERS, **VOICE_PARAMETERS},
     transforms=(),
-    endpoints=("/v1/chat/completions", "/v1/completions"),
+    endpoints=(
+        "/v1/chat/completions",
+        "/v1/completions",
+        "/v1/audio/transcriptions",
+        "/v1/audio/translations",
+    ),
     payloads={"talker": PayloadSchema({"codes": ArrayEntry(INTEGERS, (1, "frames"))})},
 )

@@ -20,6 +20,8 @@ from omni_runtime.frontend.request_scope import RequestScope
 from omni_runtime.frontend.settings import FrontendSettings
 from omni_runtime.frontend.speech import routes as speech
 from omni_runtime.frontend.speech.service import SpeechService
+from omni_runtime.frontend.transcriptions import routes as transcriptions
+from omni_runtime.frontend.transcriptions.service import TranscriptionService
 from omni_runtime.frontend.version import VERSION
 from omni_runtime.media.audio import AudioEncoder
 from omni_runtime.media.image import ImageEncoder
@@ -46,6 +48,7 @@ def create_app(
     app.include_router(chat.router(chats, PictureChatService(painter), orchestrator))
     app.include_router(completions.router(CompletionService(orchestrator)))
     app.include_router(speech.router(SpeechService(orchestrator, media, encoder), orchestrator))
+    app.include_router(transcriptions.router(TranscriptionService(orchestrator, media)))
     app.include_router(images.router(painter))
     app.include_router(models.router(orchestrator))
     app.include_router(probes.router(orchestrator, metrics))

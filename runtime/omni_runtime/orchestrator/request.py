@@ -16,6 +16,14 @@ PAYLOAD_LIMIT_BYTES = MESSAGE_LIMIT_BYTES - 2 * 2**20
 """What is left is for the request's parameters and for the other messages of its batch."""
 
 
+class SharedPayload(dict[str, Value]):
+    """What several requests have in common, with media in it: encoded once for all of them."""
+
+    @cached_property
+    def encoded(self) -> bytes:
+        return encode(self).to_bytes()
+
+
 @dataclass(frozen=True)
 class SessionRequest:
     """One request for one answer.
@@ -45,6 +53,8 @@ class SessionRequest:
 
     @cached_property
     def encoded_payload(self) -> bytes:
+        if isinstance(self.payload, SharedPayload):
+            return self.payload.encoded
         return encode(self.payload).to_bytes()
 
     def check_payload(self) -> None:

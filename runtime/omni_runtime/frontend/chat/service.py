@@ -1,7 +1,5 @@
 """Answers a chat: one session for each choice, all admitted together, read whole or as they speak."""
 
-import secrets
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from omni_runtime.frontend.chat.parameters import check_limits, stage_parameters
 from omni_runtime.frontend.chat.pictures import check_no_picture_fields
 from omni_runtime.frontend.chat.schema import ChatCompletionRequest
 from omni_runtime.frontend.chat.tool_calls import CalledTool, with_tool_calls
+from omni_runtime.frontend.inquiry import Inquiry, RunningText, aborting
 from omni_runtime.frontend.media.loader import MediaLoader
 from omni_runtime.frontend.models.service import check_served
 from omni_runtime.frontend.request_scope import RequestContext
@@ -23,30 +22,18 @@ from omni_runtime.frontend.text.sampling import seeds_of
 from omni_runtime.frontend.text.stage import text_stage
 from omni_runtime.frontend.text.usage import CompletionUsage, total, usage_of
 from omni_runtime.media.audio import AudioEncoder, AudioFile
-from omni_runtime.orchestrator import Orchestrator, Session, SessionRequest
+from omni_runtime.orchestrator import Orchestrator, Session
+from omni_runtime.orchestrator.request import SharedPayload
 from omni_runtime.together import together
 
 
-@dataclass(frozen=True)
-class Chat:
-    """A chat whose sessions run, and what all of its chunks say."""
-
-    id: str
-    created: int
-    model: str
-    fingerprint: str
-    text_stage: str
+@dataclass(frozen=True, kw_only=True)
+class Chat(RunningText):
     file: AudioFile
-    sessions: Sequence[Session]
     heads: Sequence[ChoiceHead]
     may_call_tools: bool
     lost_sound: OmniError | None
     """Why there will be no sound, if that is known from the start."""
-
-    @property
-    def seed(self) -> int:
-        """Of the first choice; the others' follow."""
-        return int(str(self.sessions[0].request.parameters["seed"]))
 
     def chunk(self, change: ChoiceChange | None, usage: CompletionUsage | None = None) -> ChatCompletionChunk:
         return ChatCompletionChunk(
@@ -73,11 +60,8 @@ class ChatService:
     async def admitted(self, body: ChatCompletionRequest, context: RequestContext) -> AsyncIterator[Chat]:
         """Sessions not read to their end when the block ends are aborted on every stage."""
         chat = await self._admit(body, context)
-        try:
+        with aborting(chat.sessions):
             yield chat
-        finally:
-            for session in chat.sessions:
-                session.abort()
 
     async def answer(
         self, body: ChatCompletionRequest, context: RequestContext
@@ -118,33 +102,23 @@ class ChatService:
         check_no_picture_fields(body)
         check_limits(body, table)
         parameters, seeds = stage_parameters(body, table), seeds_of(body.seed, body.n or 1)
-        payload = await chat_payload(body, self._media)
+        # Choices differ in their seeds alone, and media may be large.
+        payload = SharedPayload(await chat_payload(body, self._media))
         takes_what_is_left = bool(body.stream) or body.modalities is None
         lost_sound = self._lost_sound() if hoped.audio and takes_what_is_left else None
-        # Clients may send one request id twice, so that alone would not tell two sessions apart.
-        nonce, created = secrets.token_hex(8), int(time.time())
-        requests = [
-            SessionRequest(
-                request_id=f"{context.request_id}/{nonce}-{index}",
-                payload=payload,
-                parameters={**parameters, "seed": seed},
-                modalities=hoped.modalities if lost_sound is None else ("text",),
-                traceparent=context.traceparent,
-                tenant=context.tenant,
-                priority=body.priority or 0,
-                affinity=body.prompt_cache_key or "",
-                takes_what_is_left=takes_what_is_left,
-            )
-            for index, seed in enumerate(seeds)
-        ]
+        modalities = hoped.modalities if lost_sound is None else ("text",)
+        inquiry = Inquiry(context, modalities, body.priority, body.prompt_cache_key, takes_what_is_left)
+        requests = [inquiry.session(n, payload, {**parameters, "seed": seed}) for n, seed in enumerate(seeds)]
+        nonce, created = inquiry.nonce, inquiry.created
         return Chat(
             id=f"chatcmpl-{nonce}",
             created=created,
             model=model,
             fingerprint=table.revision,
             text_stage=stage,
-            file=AudioFile(body.audio_format, is_streamed=bool(body.stream)),
+            seed=seeds[0],
             sessions=self._orchestrator.submit_all(requests),
+            file=AudioFile(body.audio_format, is_streamed=bool(body.stream)),
             heads=[ChoiceHead(index, hoped, f"{nonce}-{index}", created) for index in range(len(seeds))],
             may_call_tools=bool(body.tools) and body.tool_choice != "none",
             lost_sound=lost_sound,

@@ -1,8 +1,6 @@
 """Goes on from prompts: one session for each choice, all admitted together, read whole or as they write."""
 
-import secrets
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
@@ -12,30 +10,24 @@ from omni_contract.wire.stage_table import StageTable
 from omni_runtime.frontend.answers import Delta, Ended, TextDelta, deltas_of, merged
 from omni_runtime.frontend.completions.choice import WritingChoice
 from omni_runtime.frontend.completions.schema import Completion, CompletionChoice, CompletionRequest
+from omni_runtime.frontend.inquiry import Inquiry, RunningText, aborting
 from omni_runtime.frontend.models.service import check_served
 from omni_runtime.frontend.request_scope import RequestContext
 from omni_runtime.frontend.text.by_stage import for_each_stage, for_stage
 from omni_runtime.frontend.text.sampling import seeds_of
 from omni_runtime.frontend.text.stage import text_stage
 from omni_runtime.frontend.text.usage import CompletionUsage, all_of, total, usage_of
-from omni_runtime.orchestrator import Orchestrator, Session, SessionRequest
+from omni_runtime.orchestrator import Orchestrator
 
 STAGE_FIELDS = {"prompt_token_ids": "prompt"}
 """Words of the stages for what a field of the request has another name for."""
 
 
-@dataclass(frozen=True)
-class Writing:
-    """Completions whose sessions run, `n` for each prompt in order, and what all of their chunks say."""
+@dataclass(frozen=True, kw_only=True)
+class Writing(RunningText):
+    """Has `choices_of_each` sessions for each prompt, in order."""
 
-    id: str
-    created: int
-    model: str
-    fingerprint: str
-    text_stage: str
     choices_of_each: int
-    seed: int
-    sessions: Sequence[Session]
 
     def completion(self, choices: list[CompletionChoice], usage: CompletionUsage | None = None) -> Completion:
         return Completion(
@@ -63,11 +55,8 @@ class CompletionService:
     async def admitted(self, body: CompletionRequest, context: RequestContext) -> AsyncIterator[Writing]:
         """Sessions not read to their end when the block ends are aborted on every stage."""
         writing = self._admit(body, context)
-        try:
+        with aborting(writing.sessions):
             yield writing
-        finally:
-            for session in writing.sessions:
-                session.abort()
 
     async def answer(
         self, body: CompletionRequest, context: RequestContext
@@ -113,30 +102,18 @@ class CompletionService:
         check_limits(body, table)
         seeds = seeds_of(body.seed, body.n or 1)
         parameters = stage_parameters(body, table, stage)
-        # Clients may send one request id twice, so that alone would not tell two sessions apart.
-        nonce = secrets.token_hex(8)
-        asked = [(payload_of(prompt), seed) for prompt in body.prompt for seed in seeds]
-        requests = [
-            SessionRequest(
-                request_id=f"{context.request_id}/{nonce}-{index}",
-                payload=payload,
-                parameters={**parameters, "seed": seed},
-                modalities=("text",),
-                traceparent=context.traceparent,
-                tenant=context.tenant,
-                priority=body.priority or 0,
-            )
-            for index, (payload, seed) in enumerate(asked)
-        ]
+        inquiry = Inquiry(context, ("text",), body.priority)
+        asked = [(payload_of(prompt), {**parameters, "seed": seed}) for prompt in body.prompt for seed in seeds]
+        requests = [inquiry.session(number, *one) for number, one in enumerate(asked)]
         return Writing(
-            id=f"cmpl-{nonce}",
-            created=int(time.time()),
+            id=f"cmpl-{inquiry.nonce}",
+            created=inquiry.created,
             model=model,
             fingerprint=table.revision,
             text_stage=stage,
-            choices_of_each=len(seeds),
             seed=seeds[0],
             sessions=self._orchestrator.submit_all(requests),
+            choices_of_each=len(seeds),
         )
 
 

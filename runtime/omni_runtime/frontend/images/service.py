@@ -27,10 +27,12 @@ from omni_runtime.frontend.images.schema import (
     OutputTokens,
     Quality,
 )
+from omni_runtime.frontend.inquiry import Inquiry
 from omni_runtime.frontend.models.service import check_served
 from omni_runtime.frontend.request_scope import RequestContext
 from omni_runtime.media.image import ImageEncoder, ImageFile
-from omni_runtime.orchestrator import Orchestrator, Session, SessionRequest, StageUsage, collect
+from omni_runtime.orchestrator import Orchestrator, Session, StageUsage, collect
+from omni_runtime.orchestrator.request import SharedPayload
 
 DRAWN_SEEDS = 2**32
 QUALITIES: Mapping[Quality | None, Quality] = {"standard": "medium", "hd": "high", None: "auto"}
@@ -86,21 +88,10 @@ class ImageService:
         check_served(table, body.model)
         check_limits(body, table.limits)
         first = body.seed if body.seed is not None else secrets.randbelow(DRAWN_SEEDS)
-        # Clients may send one request id twice, so that alone would not tell two sessions apart.
-        nonce = secrets.token_hex(4)
+        inquiry, payload = Inquiry(context, ("image",), body.priority), SharedPayload(request_payload(body))
+        seeds = enumerate(seeds_of(first, body.n or 1))
         return self._orchestrator.submit_all(
-            [
-                SessionRequest(
-                    request_id=f"{context.request_id}/{nonce}-{index}",
-                    payload=request_payload(body),
-                    parameters=stage_parameters(body, seed),
-                    modalities=("image",),
-                    traceparent=context.traceparent,
-                    tenant=context.tenant,
-                    priority=body.priority or 0,
-                )
-                for index, seed in enumerate(seeds_of(first, body.n or 1))
-            ]
+            [inquiry.session(number, payload, stage_parameters(body, seed)) for number, seed in seeds]
         )
 
     async def _make(self, session: Session, file: ImageFile) -> MadeImage:

@@ -68,16 +68,16 @@ async def _body(answer: aiohttp.ClientResponse, most: int) -> bytes:
     if answer.status != 200:
         raise RefusedSourceError(f"the link answers with status {answer.status}")
     if (answer.content_length or 0) > most:
-        raise _too_many(most)
+        raise too_many_bytes(most)
     body = bytearray()
     async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
         body += chunk
         if len(body) > most:
-            raise _too_many(most)
+            raise too_many_bytes(most)
     return bytes(body)
 
 
-def _too_many(most: int) -> TooManyBytesError:
+def too_many_bytes(most: int) -> TooManyBytesError:
     return TooManyBytesError(f"the file has more than {most:,} bytes")
 
 

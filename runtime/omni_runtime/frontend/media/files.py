@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from omni_runtime.frontend.media.fetching import TooManyBytesError
+from omni_runtime.frontend.media.fetching import too_many_bytes
 from omni_runtime.frontend.media.sources import RefusedSourceError
 
 NOT_ALLOWED = "it is no file below a folder that requests may read from (--media-folder)"
@@ -20,7 +20,7 @@ def read_file(path: Path, folders: Sequence[Path], most: int) -> bytes:
     except (OSError, RuntimeError, ValueError) as exc:
         raise RefusedSourceError(NOT_ALLOWED) from exc
     if len(data) > most:
-        raise TooManyBytesError(f"the file has more than {most:,} bytes")
+        raise too_many_bytes(most)
     return data
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array
 from omni_runtime.frontend.media.addresses import is_public
-from omni_runtime.frontend.media.fetching import TooManyBytesError, fetch
+from omni_runtime.frontend.media.fetching import TooManyBytesError, fetch, too_many_bytes
 from omni_runtime.frontend.media.files import read_file
 from omni_runtime.frontend.media.settings import MediaSettings
 from omni_runtime.frontend.media.sources import Inline, Link, LocalFile, RefusedSourceError, Source, source_of
@@ -20,6 +20,7 @@ from omni_runtime.media.unreadable import UnreadableMediaError
 from omni_runtime.media.values import Clip, Sound, VideoLimits
 
 Result = TypeVar("Result")
+REFUSALS = (TooManyBytesError, RefusedSourceError, UnreadableMediaError)
 
 
 class MediaLoader:
@@ -35,10 +36,16 @@ class MediaLoader:
         return await self._decoded(url, param, lambda data: decode_image(data, most))
 
     async def audio(self, url: str, param: str) -> Sound:
-        settings = self._settings
-        return await self._decoded(
-            url, param, lambda data: decode_sound(data, settings.max_audio_seconds, settings.decode_timeout_s)
-        )
+        return await self._decoded(url, param, self._decode_sound)
+
+    async def sound_of(self, data: bytes, param: str) -> Sound:
+        """Of a file that has come with the request."""
+        try:
+            if len(data) > self._settings.max_bytes:
+                raise too_many_bytes(self._settings.max_bytes)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._decode_sound, data)
+        except REFUSALS as exc:
+            raise refused(exc, param) from exc
 
     async def video(self, url: str, param: str) -> Clip:
         settings = self._settings
@@ -59,10 +66,11 @@ class MediaLoader:
             else:
                 data = await loop.run_in_executor(self._threads, self._read, source)
             return await loop.run_in_executor(self._threads, decode, data)
-        except TooManyBytesError as exc:
-            raise OmniError(ErrorCode.PAYLOAD_TOO_LARGE, f"{param}: {exc}", param) from exc
-        except (RefusedSourceError, UnreadableMediaError) as exc:
-            raise OmniError(ErrorCode.INVALID_REQUEST, f"{param}: {exc}", param) from exc
+        except REFUSALS as exc:
+            raise refused(exc, param) from exc
+
+    def _decode_sound(self, data: bytes) -> Sound:
+        return decode_sound(data, self._settings.max_audio_seconds, self._settings.decode_timeout_s)
 
     def _is_allowed(self, address: str) -> bool:
         return self._settings.allow_private_addresses or is_public(address)
@@ -75,3 +83,9 @@ class MediaLoader:
                 return read_file(path, self._settings.folders, self._settings.max_bytes)
             case Link():
                 raise AssertionError("links are fetched on the event loop")
+
+
+def refused(reason: Exception, param: str) -> OmniError:
+    """One of REFUSALS, as the client is told of it."""
+    code = ErrorCode.PAYLOAD_TOO_LARGE if isinstance(reason, TooManyBytesError) else ErrorCode.INVALID_REQUEST
+    return OmniError(code, f"{param}: {reason}", param)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from omni_contract.presets import PRESETS
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.stage_table import StageTable
 from omni_runtime.frontend.models.schema import Model
@@ -10,6 +11,7 @@ from omni_runtime.frontend.voices import voices_of
 from omni_runtime.orchestrator.graph import output_modalities
 
 OWNER = "omni-operator"
+LISTENING = ("/v1/audio/transcriptions", "/v1/audio/translations")
 
 
 def served_models(table: StageTable) -> list[Model]:
@@ -20,7 +22,7 @@ def served_models(table: StageTable) -> list[Model]:
             created=table.created,
             owned_by=OWNER,
             modalities=list(modalities),
-            endpoints=endpoints_of(modalities),
+            endpoints=[*endpoints_of(modalities), *listening_endpoints(table)],
             voices=list(voices_of(table)),
         )
         for name in table.served_names
@@ -37,6 +39,12 @@ def endpoints_of(modalities: Sequence[str]) -> list[str]:
             ["/v1/images/generations"] if "text" in modalities else ["/v1/images/generations", "/v1/chat/completions"]
         )
     return endpoints
+
+
+def listening_endpoints(table: StageTable) -> list[str]:
+    """As the family's preset says; of a model without a family, only its text stage knows whether it hears."""
+    preset = PRESETS.get(table.family or "")
+    return [path for path in LISTENING if preset is not None and path in preset.endpoints]
 
 
 def check_served(table: StageTable, name: str | None) -> str:

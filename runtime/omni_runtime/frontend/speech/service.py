@@ -1,12 +1,12 @@
 """Reads a text out: one session, its sound encoded as it comes."""
 
-import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 from omni_contract.wire.errors import OmniError
 from omni_runtime.frontend.answers import Ended, SoundEnd, TextDelta, deltas_of
+from omni_runtime.frontend.inquiry import Inquiry, aborting
 from omni_runtime.frontend.media.loader import MediaLoader
 from omni_runtime.frontend.models.service import check_served
 from omni_runtime.frontend.request_scope import RequestContext
@@ -22,7 +22,7 @@ from omni_runtime.frontend.speech.schema import SpeechRequest, SpeechUsage
 from omni_runtime.frontend.spoken import AudioBytes, spoken
 from omni_runtime.frontend.text.sampling import seeds_of
 from omni_runtime.media.audio import AudioEncoder, AudioFile, AudioWriter
-from omni_runtime.orchestrator import Orchestrator, Session, SessionRequest
+from omni_runtime.orchestrator import Orchestrator, Session
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,8 @@ class SpeechService:
     async def admitted(self, body: SpeechRequest, context: RequestContext) -> AsyncIterator[Speech]:
         """A session not read to its end when the block ends is aborted on every stage."""
         speech = await self._admit(body, context)
-        try:
+        with aborting([speech.session]):
             yield speech
-        finally:
-            speech.session.abort()
 
     async def parts(self, speech: Speech) -> AsyncGenerator[bytes | Ended, None]:
         """The file's bytes as they are made, and at last what it took."""
@@ -77,16 +75,7 @@ class SpeechService:
         [seed] = seeds_of(body.seed, 1)
         parameters = stage_parameters(body, table, seed)
         payload = await speech_payload(body, table, self._media)
-        request = SessionRequest(
-            # Clients may send one request id twice, so that alone would not tell two sessions apart.
-            request_id=f"{context.request_id}/{secrets.token_hex(4)}-0",
-            payload=payload,
-            parameters=parameters,
-            modalities=("audio",),
-            traceparent=context.traceparent,
-            tenant=context.tenant,
-            priority=body.priority or 0,
-        )
+        request = Inquiry(context, ("audio",), body.priority).session(0, payload, parameters)
         file = audio_file(body)
         return Speech(seed, file, self._orchestrator.submit(request), self._encoder.writer(file))
 
