@@ -1,25 +1,62 @@
 """What all contenders of `benchmarks.shm` do alike: two processes, one transfer at a time, every byte read and checked.
 
-Runs in the peer's environment, too, so it needs nothing but numpy.
+The consumer hears of a payload through a pipe, the same for all. Both processes tell the time by the same clock, so the
+consumer's way back to the producer is no part of any figure. Runs in the peer's environment, too, so it needs nothing
+but numpy.
 """
 
 import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Pipe: TypeAlias = "Connection[Any, Any]"
 
 MARK = "transfer "
 """Begins our lines: libraries print lines of their own."""
 
+now_s = time.monotonic
+"""The same in all processes of a host."""
 
-def source(size_bytes: int) -> Bytes:
-    return np.random.default_rng(size_bytes).integers(0, 256, size_bytes, dtype=np.uint8)
+
+@dataclass(frozen=True)
+class Arrival:
+    """When the consumer heard of a payload and when it had read it; what it read."""
+
+    heard_s: float
+    read_s: float
+    total: int
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Seconds: to put, to get with every byte read, and from the put's beginning until every byte is read."""
+
+    put_s: float
+    get_s: float
+    end_s: float
+
+
+class Sources:
+    """What is sent, by size, with what its reader must find."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[Bytes, int]] = {}
+
+    def of(self, size_bytes: int) -> tuple[Bytes, int]:
+        if size_bytes not in self._made:
+            data = np.random.default_rng(size_bytes).integers(0, 256, size_bytes, dtype=np.uint8)
+            self._made[size_bytes] = data, total(data)
+        return self._made[size_bytes]
 
 
 def total(data: Bytes) -> int:
@@ -27,8 +64,18 @@ def total(data: Bytes) -> int:
     return int(data.view(np.uint64).sum(dtype=np.uint64))
 
 
+def transfer_of(began_s: float, put_s: float, expected: int, arrival: Arrival) -> Transfer:
+    if arrival.total != expected:
+        raise SystemExit("a payload did not arrive unchanged")
+    return Transfer(put_s - began_s, arrival.read_s - arrival.heard_s, arrival.read_s - began_s)
+
+
 def say(message: Any) -> None:
     print(MARK + json.dumps(message), flush=True)
+
+
+def say_transfer(transfer: Transfer) -> None:
+    say(asdict(transfer))
 
 
 def heard(lines: Iterator[str]) -> Any:
@@ -39,24 +86,43 @@ def heard(lines: Iterator[str]) -> Any:
     raise EOFError
 
 
-def produce(put: Callable[[Bytes], Any], ask_consumer: Callable[[Any], dict[str, Any]]) -> None:
-    """For each size that comes in: a transfer, and its times in seconds. `put` returns what the consumer is told."""
-    sources: dict[int, tuple[Bytes, int]] = {}
+@contextmanager
+def consumer(consume: Callable[..., None], *arguments: Any) -> Iterator[tuple[Pipe, Pipe]]:
+    """Another process that runs `consume(to hear from, to answer to, *arguments)`; our ends of both pipes."""
+    context = get_context("spawn")
+    hears, tells = context.Pipe(duplex=False)
+    answers, answering = context.Pipe(duplex=False)
+    process = context.Process(target=consume, args=(hears, answering, *arguments), daemon=True)
+    process.start()
+    hears.close()
+    answering.close()
+    try:
+        yield tells, answers
+    finally:
+        tells.close()
+        process.join()
+
+
+def produce(put: Callable[[Bytes], Any], tells: Pipe, answers: Pipe) -> None:
+    """For each size that comes in: a transfer, and its times. `put` returns what the consumer is told."""
+    sources = Sources()
+    say("ready")
     for line in sys.stdin:
-        size_bytes = int(line)
-        data, expected = sources.setdefault(size_bytes, (found := source(size_bytes), total(found)))
-        began_s = time.perf_counter()
+        data, expected = sources.of(int(line))
+        began_s = now_s()
         told = put(data)
-        put_s = time.perf_counter() - began_s
-        answer = ask_consumer(told)
-        end_s = time.perf_counter() - began_s
-        if answer["total"] != expected:
-            raise SystemExit(f"{size_bytes} bytes did not arrive unchanged")
-        say({"put_s": put_s, "get_s": answer["get_s"], "end_s": end_s})
+        put_s = now_s()
+        tells.send(told)
+        say_transfer(transfer_of(began_s, put_s, expected, answers.recv()))
 
 
-def got(get: Callable[[Any], Bytes], told: Any) -> dict[str, Any]:
-    """A consumer's answer: what it read, and how long that took."""
-    began_s = time.perf_counter()
-    read = total(get(told))
-    return {"get_s": time.perf_counter() - began_s, "total": read}
+def consume_with(get: Callable[[Any], Bytes], hears: Pipe, answers: Pipe) -> None:
+    """Until the producer has ended."""
+    while True:
+        try:
+            told = hears.recv()
+        except EOFError:
+            return
+        heard_s = now_s()
+        found = total(get(told))
+        answers.send(Arrival(heard_s, now_s(), found))

@@ -1,33 +1,19 @@
-"""A peer of `benchmarks.shm`: a multiprocessing queue, which pickles arrays through a pipe."""
+"""A peer of `benchmarks.shm`: a multiprocessing queue, which pickles arrays through a pipe of its own."""
 
-import multiprocessing
-from multiprocessing.connection import Connection
+from multiprocessing import get_context
 from multiprocessing.queues import Queue
-from typing import Any
 
-from benchmarks.shm_pair import Bytes, got, produce, say
+from benchmarks.shm_pair import Bytes, Pipe, consume_with, consumer, produce
 
 
-def consume(queue: "Queue[Bytes]", producer: "Connection[Any, Any]") -> None:
-    while producer.recv() is None:
-        producer.send(got(lambda _: queue.get(), None))
+def consume(hears: Pipe, answers: Pipe, queue: "Queue[Bytes]") -> None:
+    consume_with(lambda _: queue.get(), hears, answers)
 
 
 def main() -> None:
-    context = multiprocessing.get_context("spawn")
-    queue: Queue[Bytes] = context.Queue()
-    ours, theirs = context.Pipe()
-    consumer = context.Process(target=consume, args=(queue, theirs), daemon=True)
-    consumer.start()
-
-    def ask(told: Any) -> dict[str, Any]:
-        ours.send(told)
-        answer: dict[str, Any] = ours.recv()
-        return answer
-
-    say("ready")
-    produce(queue.put, ask)
-    consumer.terminate()
+    queue: Queue[Bytes] = get_context("spawn").Queue()
+    with consumer(consume, queue) as (tells, answers):
+        produce(queue.put, tells, answers)
 
 
 if __name__ == "__main__":

@@ -246,7 +246,7 @@ async def test_a_checksum_finds_damage(memory: MemoryPlace, reader: ConnectorSet
 async def test_a_handle_without_a_place_is_refused(memory: MemoryPlace, reader: ConnectorSet, tmp_path: Path) -> None:
     async with Peer(SHM, memory, tmp_path, settings=SMALL) as peer:
         handle = await peer.put("raw", MIB)
-        for locator in (b"", b"{}", b"../passwd 0 this-host", handle.locator.replace(b" ", b" -", 1)):
+        for locator in (b"", b"{}", b"../passwd 0 this-host", handle.locator[:40]):
             handle.locator = locator
             with pytest.raises(TransferError, match="names no place in shared memory"):
                 await reader.get(handle, PATIENCE_S)

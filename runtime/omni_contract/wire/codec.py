@@ -14,19 +14,22 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, TypeAlias, TypeGuard, cast
+from typing import Any, NamedTuple, TypeAlias, TypeGuard, cast
+
+from pydantic_core import to_json
 
 from omni_contract.wire.payload import DTYPES, Array, Payload, Value
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Path: TypeAlias = tuple[str | int, ...]
 """Where a value is in a payload: keys of maps and indices of lists, from the root on."""
+Slot: TypeAlias = tuple[Sequence[str | int], int, str | None, tuple[int, ...]]
+"""A buffer: where it belongs, its length, and dtype and shape of an array; raw bytes have no dtype."""
 
 ALIGNMENT = 64
 MAGIC = b"OMNI"
 FORMAT = 1
 PRELUDE = struct.Struct("<4sB3xI4x")
-ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 DECODER = json.JSONDecoder()
 
 
@@ -47,8 +50,7 @@ class CodecLimits:
 LIMITS = CodecLimits()
 
 
-@dataclass(frozen=True)
-class EncodedPayload:
+class EncodedPayload(NamedTuple):
     """The bytes of a payload as parts, to be sent one after the other; arrays are views of their own memory."""
 
     parts: tuple[memoryview, ...]
@@ -72,11 +74,19 @@ def encode(payload: Payload, checksum: bool = False, limits: CodecLimits = LIMIT
         head["buffers"] = writer.entries
     if checksum:
         head["checksum"] = _checksum(writer.buffers)
-    text = ENCODER.encode(head).encode("ascii")
+    text = _json(head)
     if len(text) > limits.max_header_bytes:
         raise CodecError(f"the header takes {len(text):,} bytes, above the limit of {limits.max_header_bytes:,}")
     data = PRELUDE.pack(MAGIC, FORMAT, len(text)) + text
     return _assemble(data, writer.buffers) if writer.buffers else EncodedPayload((memoryview(data),), len(data))
+
+
+def _json(head: dict[str, Json]) -> bytes:
+    """Three times as fast as the standard library's encoder."""
+    try:
+        return to_json(head)
+    except ValueError as error:
+        raise CodecError(f"a payload's text must be Unicode: {error}") from error
 
 
 def decode(
@@ -97,12 +107,15 @@ def decode(
 
 def _fill_in(payload: dict[str, Value], head: dict[str, Json], view: memoryview, end: int, limits: CodecLimits) -> None:
     """Puts the buffers behind the head into their places."""
-    slots = _slots(head.get("buffers", []), limits)
-    buffers = _split(view, end, [slot.size_bytes for slot in slots])
+    entries = head.get("buffers", [])
+    if not isinstance(entries, list):
+        raise CodecError("the buffers must be a list")
+    slots = [_slot(entry, limits) for entry in entries]
+    buffers = _split(view, end, [size_bytes for _, size_bytes, _, _ in slots])
     if "checksum" in head and head["checksum"] != _checksum(buffers):
         raise CodecError("the checksum of the buffers does not match")
-    for slot, buffer in zip(slots, buffers, strict=True):
-        _place(payload, slot.path, slot.value(buffer))
+    for (path, _, dtype, shape), buffer in zip(slots, buffers, strict=True):
+        _place(payload, path, buffer if dtype is None else _array(dtype, shape, buffer))
 
 
 def allocate(size_bytes: int) -> memoryview:
@@ -192,53 +205,37 @@ def _split(view: memoryview, position: int, sizes: Sequence[int]) -> list[memory
     return buffers
 
 
-@dataclass(frozen=True)
-class _Slot:
-    """What a buffer is and where in the payload it belongs: an array, or raw bytes if `dtype` is None."""
-
-    path: Path
-    size_bytes: int
-    dtype: str | None
-    shape: tuple[int, ...]
-
-    def value(self, buffer: memoryview) -> Array | memoryview:
-        if self.dtype is None:
-            return buffer
-        try:
-            return Array(self.dtype, self.shape, buffer)
-        except ValueError as error:
-            raise CodecError(str(error)) from error
+def _slot(entry: Json, limits: CodecLimits) -> Slot:
+    """Written for speed: a decoder spends most of its time here."""
+    if isinstance(entry, dict):
+        kind, path, size_bytes = entry.get("kind"), entry.get("at"), entry.get("bytes")
+        if isinstance(path, list) and _is_path(path) and isinstance(size_bytes, int) and size_bytes >= 0:
+            if kind == "raw":
+                return path, size_bytes, None, ()
+            dtype, shape = entry.get("dtype"), entry.get("shape")
+            if kind == "array" and isinstance(dtype, str) and isinstance(shape, list) and _is_shape(shape):
+                if dtype not in DTYPES or len(shape) > limits.max_rank:
+                    raise CodecError(f'an array of dtype "{dtype}" and {len(shape)} dimensions is not allowed')
+                return path, size_bytes, dtype, tuple(shape)
+    raise CodecError("a buffer of a kind that this version does not know")
 
 
-def _slots(entries: Json, limits: CodecLimits) -> list[_Slot]:
-    if not isinstance(entries, list):
-        raise CodecError("the buffers must be a list")
-    return [_slot(entry, limits) for entry in entries]
-
-
-def _slot(entry: Json, limits: CodecLimits) -> _Slot:
-    match entry:
-        case {"kind": "raw", "at": list(at), "bytes": int(size)} if _is_path(at) and size >= 0:
-            return _Slot(tuple(at), size, None, ())
-        case {"kind": "array", "at": list(at), "bytes": int(size), "dtype": str(dtype), "shape": list(shape)} if (
-            _is_path(at) and _is_shape(shape) and size >= 0
-        ):
-            if dtype not in DTYPES or len(shape) > limits.max_rank:
-                raise CodecError(f'an array of dtype "{dtype}" and {len(shape)} dimensions is not allowed')
-            return _Slot(tuple(at), size, dtype, tuple(shape))
-        case _:
-            raise CodecError("a buffer of a kind that this version does not know")
+def _array(dtype: str, shape: tuple[int, ...], buffer: memoryview) -> Array:
+    try:
+        return Array(dtype, shape, buffer)
+    except ValueError as error:
+        raise CodecError(str(error)) from error
 
 
 def _is_path(at: list[Json]) -> TypeGuard[list[str | int]]:
-    return all(isinstance(key, str | int) for key in at)
+    return all([isinstance(key, (str, int)) for key in at])
 
 
 def _is_shape(sides: list[Json]) -> TypeGuard[list[int]]:
-    return all(isinstance(side, int) and side >= 0 for side in sides)
+    return all([isinstance(side, int) and side >= 0 for side in sides])
 
 
-def _place(root: dict[str, Value], path: Path, value: Value) -> None:
+def _place(root: dict[str, Value], path: Sequence[str | int], value: Value) -> None:
     """Puts a buffer's value where the payload has a null for it."""
     holder: Any = root
     try:
@@ -252,7 +249,7 @@ def _place(root: dict[str, Value], path: Path, value: Value) -> None:
     holder[path[-1]] = value
 
 
-def _named(path: Path) -> str:
+def _named(path: Sequence[str | int]) -> str:
     return "payload" + "".join(f".{key}" if isinstance(key, str) else f"[{key}]" for key in path)
 
 
@@ -297,6 +294,9 @@ class _Writer:
 
     def _value(self, value: Value, path: Path, depth: int) -> Json:
         match value:
+            case Array():
+                self._add_array(value, path)
+                return None
             # Before Mapping, which is slow to find out that it does not match.
             case list() | tuple():
                 return self._list(value, path, depth + 1)
@@ -304,9 +304,6 @@ class _Writer:
                 raise CodecError(f"{_named(path)}: {value} does not fit into 64 bits")
             case int() | float() | str():
                 return value
-            case Array():
-                self._add_array(value, path)
-                return None
             case bytes() | bytearray() | memoryview():
                 self._add(memoryview(value), path, {"kind": "raw"})
                 return None

@@ -5,7 +5,7 @@ Everything runs on one event loop. A payload leaves by `drop` or at its deadline
 """
 
 import asyncio
-import secrets
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
@@ -27,7 +27,7 @@ Held: TypeAlias = HeldObject | ChunkStream
 WhenDropped: TypeAlias = Callable[[], None]
 
 
-@dataclass
+@dataclass(slots=True)
 class _Entry:
     held: Held
     deadline: asyncio.TimerHandle
@@ -102,7 +102,7 @@ class PayloadStore:
             self.drop(key)
 
     def _add(self, held: Held, remaining_s: float, drop: WhenDropped) -> str:
-        key = secrets.token_hex(12)
+        key = os.urandom(12).hex()
         deadline = asyncio.get_running_loop().call_later(remaining_s, self.drop, key)
         self._entries[key] = _Entry(held, deadline, [drop])
         self._empty.clear()

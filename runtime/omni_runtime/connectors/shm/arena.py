@@ -9,8 +9,8 @@ import logging
 import os
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from omni_contract.wire.codec import EncodedPayload
 from omni_runtime.connectors.protocol import ArenaCensus
@@ -35,8 +35,7 @@ class ArenaFullError(Exception):
     """No room came up in time."""
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """Room for one payload; it is free again once `memory` and every view of it are gone."""
 
     offset: int

@@ -92,8 +92,11 @@ class ShmConnector(ElsewhereConnector):
         return await self._held(handle, self._arena, block, encoded, deadline_s)
 
     async def get(self, handle: Handle, remaining_s: float) -> Payload:
-        with self.counters.failures():
+        try:
             payload = self._get(handle, remaining_s)
+        except TransferError:
+            self.counters.errors += 1
+            raise
         self.counters.got(handle.size_bytes)
         return payload
 

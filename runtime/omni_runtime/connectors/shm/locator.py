@@ -1,16 +1,16 @@
 """Where in shared memory a handle's payload lies."""
 
-import re
-from dataclasses import dataclass
+import struct
+from typing import NamedTuple
 
 from omni_contract.wire.errors import TransferError
 from omni_contract.wire.stage_pb2 import Handle
 
-FORM = re.compile(rb"(omni-arena-[0-9a-f]{32}) ([0-9]{1,18}) (.*)", re.DOTALL)
+FIXED = struct.Struct("<Q43s")
+"""Offset and the arena's name; the locality follows."""
 
 
-@dataclass(frozen=True)
-class Locator:
+class Locator(NamedTuple):
     """`arena` is a file in a folder that those know who share the memory; `locality` is what they are called."""
 
     arena: str
@@ -18,12 +18,13 @@ class Locator:
     locality: str
 
     def to_bytes(self) -> bytes:
-        return f"{self.arena} {self.offset} {self.locality}".encode()
+        return FIXED.pack(self.offset, self.arena.encode()) + self.locality.encode()
 
 
 def locator_of(handle: Handle) -> Locator:
     """Raises TransferError if the handle, which comes from the network, has none."""
-    found = FORM.fullmatch(handle.locator)
-    if found is None:
+    locator = handle.locator
+    if len(locator) < FIXED.size:
         raise TransferError(handle.edge, handle.request_id, "the handle names no place in shared memory")
-    return Locator(found[1].decode(), int(found[2]), found[3].decode(errors="replace"))
+    offset, arena = FIXED.unpack_from(locator)
+    return Locator(arena.decode(errors="replace"), offset, locator[FIXED.size :].decode(errors="replace"))

@@ -28,6 +28,13 @@ _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
+class _Use(weakref.ref["ctypes.Array[ctypes.c_ubyte]"]):
+    """One view of a mapping and what to do after it: a weakref.finalize that costs a third."""
+
+    __slots__ = ("when_unused",)
+    when_unused: Callable[[], None]
+
+
 class Mapping:
     """The whole of an open file. `close` once no view is left."""
 
@@ -41,11 +48,14 @@ class Mapping:
         # One type for views of every length: they are cut to length before anybody sees them.
         self._region = ctypes.c_ubyte * size_bytes
         self.bytes = self._memory(self._region.from_address(self._address))
+        self._uses: dict[int, _Use] = {}
 
     def view(self, offset: int, size_bytes: int, when_unused: Callable[[], None]) -> memoryview:
         """A part of the memory. `when_unused` is called, on any thread, once neither it nor a view of it is left."""
         region = self._region.from_address(self._address + offset)
-        weakref.finalize(region, when_unused).atexit = False
+        use = _Use(region, self._ended)
+        use.when_unused = when_unused
+        self._uses[id(use)] = use
         return self._memory(region)[:size_bytes]
 
     def populate(self) -> None:
@@ -57,6 +67,10 @@ class Mapping:
     def close(self) -> None:
         self.bytes.release()
         _libc.munmap(self._address, self.size_bytes)
+
+    def _ended(self, use: "_Use") -> None:
+        del self._uses[id(use)]
+        use.when_unused()
 
     def _memory(self, region: "ctypes.Array[ctypes.c_ubyte]") -> memoryview:
         view = memoryview(region).cast("B")

@@ -5,7 +5,7 @@ While a view of a block lives, this process holds a lease on it, so that its own
 
 import asyncio
 import os
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class ForeignArena:
         self._file = descriptor
         self._mapping = Mapping(descriptor, os.fstat(descriptor).st_size, is_writable=False)
         self._home = HomeLoop()
-        self._views: Counter[int] = Counter()
+        self._views: dict[int, int] = {}
         self._waiting: dict[int, list[Callable[[], None]]] = defaultdict(list)
         self._is_closed = False
 
@@ -44,9 +44,10 @@ class ForeignArena:
         """The payload's bytes, in place; raises PayloadGoneError or OwnerGoneError."""
         if offset < 0 or offset + HEADER_BYTES + size_bytes > self._mapping.size_bytes:
             raise PayloadGoneError(f"no payload of {size_bytes:,} bytes lies at {offset:,} of its arena")
-        if not self._views[offset]:
+        views = self._views.get(offset, 0)
+        if not views:
             lease.begin_reading(self._file, offset)
-        self._views[offset] += 1
+        self._views[offset] = views + 1
         try:
             # Under the lease: before, the owner might use the block for another payload meanwhile.
             self._check(offset, key, size_bytes)
@@ -57,7 +58,7 @@ class ForeignArena:
 
     def when_unread(self, offset: int, then: Callable[[], None]) -> None:
         """Now if nobody here reads the block, else once the last view of it is gone."""
-        if self._views[offset]:
+        if offset in self._views:
             self._waiting[offset].append(then)
         else:
             then()
