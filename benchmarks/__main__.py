@@ -3,7 +3,19 @@
 import subprocess
 import sys
 
-BENCHMARKS = ("hop", "endpoint", "cancel", "replicas", "overload", "shm", "image", "mooncake", "ar", "reconcile")
+BENCHMARKS = (
+    "hop",
+    "endpoint",
+    "cancel",
+    "replicas",
+    "overload",
+    "shm",
+    "image",
+    "mooncake",
+    "first_audio",
+    "ar",
+    "reconcile",
+)
 
 
 def main() -> int:

@@ -2,9 +2,10 @@
 
 Each request takes `steps` steps of `delay_seconds` each, which take turns with other requests' if `serial`. Outputs
 carry a `trail`: the stages that the request visited; a final output is an image, text or sound where the model says so.
-Behaviors: `echo` and `delay` answer; `burst` makes an item in each step; `relay` hands on each item as it comes, in a
-step of its own; `stall` never ends its first step; `crash` dies as its `crash_at`-th step begins (counted over all
-requests from 1; 0 = while loading); `leak` keeps a file descriptor and memory for each step.
+Behaviors: `echo` and `delay` answer; `burst` makes an item in each step; `follow` does, too, and takes in an item
+before each step for as long as any come, as talkers do; `relay` hands on items as they come, `items_per_step` of a
+chunk in one step, as codecs do; `stall` never ends its first step; `crash` dies as its `crash_at`-th step begins
+(counted over all requests from 1; 0 = while loading); `leak` keeps a file descriptor and memory for each step.
 It sleeps, though it has no weights to give back; in place of a cache it counts the requests that it has answered.
 """
 
@@ -21,7 +22,7 @@ from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload, Value
 from omni_contract.wire.stage_file import StageFile
 from omni_runtime.engines.fake_answers import fake_image, fake_sound, fake_text, whole_text, words_of
-from omni_runtime.engines.items import gathered, items_as_they_come
+from omni_runtime.engines.items import gathered, items_as_they_come, pieces_as_they_come
 from omni_runtime.engines.protocol import (
     EngineDiedError,
     Profile,
@@ -70,6 +71,8 @@ class FakeEngine:
         match self._settings.behavior:
             case "burst":
                 return self._burst(request)
+            case "follow":
+                return self._follow(request)
             case "relay":
                 return self._relay(request)
             case _:
@@ -147,17 +150,32 @@ class FakeEngine:
             prompt_tokens = len(words_of(inputs[FINAL])) if FINAL in inputs else 0
             yield StageUsage(prompt_tokens, self._tokens(steps), steps)
 
-    async def _relay(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
-        steps = 0
+    async def _follow(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
+        steps, trail = self._steps(request), list[Value]()
         with self._at_work():
             async with aclosing(items_as_they_come(request)) as items:
-                async for source, item in items:
+                for step in range(steps):
+                    if (taken := await anext(items, None)) is not None:
+                        trail = trail_of(dict([taken]))
+                    await self._recorded_step(request, step)
+                    for edge in request.outputs:
+                        yield StageItem(edge, {"item": step, "trail": [*trail, self._stage]})
+            yield StageUsage(output_tokens=self._tokens(steps), steps=steps)
+
+    async def _relay(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
+        steps, handed = 0, 0
+        with self._at_work():
+            async with aclosing(pieces_as_they_come(request, self._settings.items_per_step)) as pieces:
+                async for source, items in pieces:
                     await self._recorded_step(request, steps)
                     for edge in request.outputs:
-                        is_sound = edge == FINAL and self._modality == "audio"
-                        yield StageItem(edge, fake_sound(steps) if is_sound else self._echo({source: item}))
-                    steps += 1
-            yield StageUsage(output_tokens=self._tokens(steps), steps=steps)
+                        if edge == FINAL and self._modality == "audio":
+                            yield StageItem(edge, fake_sound(handed, len(items)))
+                            continue
+                        for item in items:
+                            yield StageItem(edge, self._echo({source: item}))
+                    steps, handed = steps + 1, handed + len(items)
+            yield StageUsage(output_tokens=self._tokens(handed), steps=steps)
 
     def _tokens(self, steps: int) -> int:
         """A stage that answers with sound or an image makes it of others' tokens."""
@@ -196,9 +214,9 @@ class FakeEngine:
             self._last_turn = time.monotonic()
 
     def _steps(self, request: StageRequest) -> int:
-        """With behavior `delay` or `burst` a request may say how much work it is, and at most how much."""
+        """With behavior `delay`, `burst` or `follow` a request may say how much work it is, and at most how much."""
         asked, most = request.parameters.get("steps"), request.parameters.get("max_tokens")
-        may_ask = self._settings.behavior in ("delay", "burst")
+        may_ask = self._settings.behavior in ("delay", "burst", "follow")
         steps = asked if may_ask and isinstance(asked, int) else self._settings.steps
         return min(steps, most) if may_ask and isinstance(most, int) else steps
 

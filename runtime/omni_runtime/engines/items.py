@@ -1,7 +1,8 @@
 """Reading the items of several inputs at once, whether they come whole or bit by bit."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from typing import TypeAlias
 
 from omni_contract.wire.chunk import Chunk, is_chunk
@@ -9,10 +10,18 @@ from omni_contract.wire.payload import Payload
 from omni_runtime.engines.protocol import StageRequest
 
 EdgeItem: TypeAlias = tuple[str, Payload]
+EdgePiece: TypeAlias = tuple[str, Sequence[Payload]]
 
 
 async def items_as_they_come(request: StageRequest) -> AsyncGenerator[EdgeItem, None]:
     """Items of all inputs with their edge, each edge's in order. A chunk is asked for once the one before is taken."""
+    async with aclosing(pieces_as_they_come(request, 1)) as pieces:
+        async for edge, items in pieces:
+            yield edge, items[0]
+
+
+async def pieces_as_they_come(request: StageRequest, size: int) -> AsyncGenerator[EdgePiece, None]:
+    """The same, up to `size` items of one chunk at a time."""
     chunks = {edge: request.chunks(edge) for edge in request.edges}
     turns = {asyncio.create_task(_next(chunks[edge])): edge for edge in chunks}
     try:
@@ -22,8 +31,8 @@ async def items_as_they_come(request: StageRequest) -> AsyncGenerator[EdgeItem, 
                 edge = turns.pop(turn)
                 if (chunk := turn.result()) is None:
                     continue
-                for item in chunk.items:
-                    yield edge, item
+                for first in range(0, len(chunk.items), size):
+                    yield edge, chunk.items[first : first + size]
                 turns[asyncio.create_task(_next(chunks[edge]))] = edge
     finally:
         for turn in turns:

@@ -205,7 +205,13 @@ AGAINST_RULES = (
         "a delay that nobody reads",
         {"spec.stages[0].fake": {"delaySeconds": 0.5}},
         "spec.stages[0].fake.delaySeconds",
-        "delaySeconds is set, but only behaviors delay, burst and relay use it; set one of them or remove it",
+        "delaySeconds is set, but only behaviors delay, burst, follow and relay use it; set one of them or remove it",
+    ),
+    _bad_fake(
+        "items in a step of an engine that makes its own",
+        {"spec.stages[0].fake": {"behavior": "burst", "itemsPerStep": 3}},
+        "spec.stages[0].fake.itemsPerStep",
+        "itemsPerStep is set, but only behavior relay uses it; set behavior: relay or remove it",
     ),
     _bad_fake(
         "a crash that never comes",

@@ -19,6 +19,7 @@ from omni_runtime.engines.protocol import (
     StageOutput,
     StageProgress,
     StageRequest,
+    StageUsage,
 )
 from omni_runtime.engines.registry import create_engine
 from tests.omni_runtime.worker.stage_files import image_output, stage_file
@@ -91,6 +92,33 @@ async def test_relay_hands_on_each_item_of_every_input_in_order():
     made = [item for _, item in await items_made(engine(behavior="relay"), asked)]
     assert [item["item"] for item in made if "a" in str(item["trail"])] == [0, 1]
     assert [item["item"] for item in made if item["item"] >= 5] == [5, 6]
+
+
+async def test_relay_may_hand_on_several_items_of_a_chunk_in_one_step():
+    whole = Chunk(tuple({"item": number} for number in range(5)), is_last=True).payload()
+    asked = StageRequest("r-1", {"a->d": whole}, {}, ("",))
+    events = await events_of(engine(behavior="relay", items_per_step=2), asked)
+    assert [event.payload["item"] for event in events if isinstance(event, StageItem)] == list(range(5))
+    assert events[-1] == StageUsage(output_tokens=5, steps=3)
+    [first, second, third] = await items_made(engine("audio", behavior="relay", items_per_step=2), asked)
+    assert [len(made[1]["audio"].data) for made in (first, second, third)] == [3840, 3840, 1920]
+
+
+async def test_follow_takes_in_an_item_before_each_step_and_goes_on_when_there_are_no_more():
+    gate = asyncio.Event()
+    asked = StageRequest("r-1", {}, {}, ("x->y",), {"a->b": stream({"trail": ["a"]}, gate=gate)})
+    events = engine(behavior="follow", steps=3).run(asked)
+    waiting = asyncio.create_task(anext(events))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    gate.set()
+    made = [await waiting, *[event async for event in events]]
+    assert made[:3] == [StageItem("x->y", {"item": number, "trail": ["a", "denoiser"]}) for number in range(3)]
+
+
+async def test_follow_ends_when_it_has_made_enough_whatever_still_comes():
+    asked = StageRequest("r-1", {}, {}, ("x->y",), {"a->b": stream(*({"item": number} for number in range(9)))})
+    assert len(await items_made(engine(behavior="follow", steps=2), asked)) == 2
 
 
 async def test_echo_gives_all_items_of_an_input_at_once():

@@ -120,9 +120,17 @@ STAGE_RULES: tuple[Rule, ...] = (
         at=(*STAGE, "fake"),
         pointer="delaySeconds",
         cel="!has(self.delaySeconds) || self.delaySeconds == 0.0 || (has(self.behavior) && "
-        "self.behavior in ['delay', 'burst', 'relay'])",
-        holds=lambda engine: engine.delay_seconds == 0 or engine.behavior in ("delay", "burst", "relay"),
-        message="delaySeconds is set, but only behaviors delay, burst and relay use it; set one of them or remove it",
+        "self.behavior in ['delay', 'burst', 'follow', 'relay'])",
+        holds=lambda engine: engine.delay_seconds == 0 or engine.behavior in ("delay", "burst", "follow", "relay"),
+        message="delaySeconds is set, but only behaviors delay, burst, follow and relay use it; set one of them or "
+        "remove it",
+    ),
+    FieldRule(
+        at=(*STAGE, "fake"),
+        pointer="itemsPerStep",
+        cel="!has(self.itemsPerStep) || self.itemsPerStep == 1 || (has(self.behavior) && self.behavior == 'relay')",
+        holds=lambda engine: engine.items_per_step == 1 or engine.behavior == "relay",
+        message="itemsPerStep is set, but only behavior relay uses it; set behavior: relay or remove it",
     ),
     FieldRule(
         at=(*STAGE, "fake"),

@@ -141,17 +141,21 @@ class FakeEngine(ApiModel):
 
     kind: ClassVar[Literal["fake"]] = "fake"
 
-    behavior: Literal["echo", "delay", "burst", "relay", "stall", "crash", "leak"] = Field(
+    behavior: Literal["echo", "delay", "burst", "follow", "relay", "stall", "crash", "leak"] = Field(
         "echo",
         description="What the stage does with a request: hand it on (echo), hand it on later (delay), make an item in "
-        "each step (burst), hand on each item as it comes, in a step of its own (relay), never answer (stall), end its "
-        "process (crash), or keep what it should free (leak).",
+        "each step (burst), the same, but taking in an item before each step for as long as any come (follow), hand on "
+        "items as they come (relay), never answer (stall), end its process (crash), or keep what it should free "
+        "(leak).",
     )
     delay_seconds: Annotated[float, Field(ge=0, le=3600)] = Field(0.0, description="How long each step takes.")
     steps: Annotated[int, Field(ge=1, le=10_000)] = Field(
         1,
         description="Number of steps per request, unless its parameter steps asks for another one; a cancel takes "
         "effect between two of them.",
+    )
+    items_per_step: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        1, description="Most items of one chunk that a step of behavior relay hands on together."
     )
     serial: bool = Field(
         False, description="Whether the steps of concurrent requests take turns, as they do on one device."
