@@ -12,23 +12,18 @@ import pytest
 import pytest_asyncio
 
 from omni_contract.wire.chunk import Chunk
-from omni_contract.wire.codec import decode, encode
 from omni_contract.wire.errors import ErrorCode, OmniError
-from omni_contract.wire.payload import Array, Payload
+from omni_contract.wire.payload import Array
 from omni_runtime.engines.protocol import StageItem, StageRequest, StageUsage
 from omni_runtime.families.registry import family
 from tests.models.ar_engines import ar_file, loaded
+from tests.models.thoughts import EDGE, chunks, said, thought, whole
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 JUDGE = Path(__file__).with_name("ar_talker_reference.py")
-EDGE, ON = "thinker->talker", "talker->token2wav"
-THINKS = {"temperature": 0.0, "max_tokens": 12, "min_tokens": 12}
+ON = "talker->token2wav"
 TALKS = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "max_tokens": 20}
-
-
-def said(text: str, voice: str):
-    return {"messages": [{"role": "user", "content": [{"type": "text", "text": text}]}], "voice": voice}
 
 
 REQUESTS = [said("hello world", "Chelsie"), said("hello world", "Ethan"), said("the quick brown fox", "Ethan")]
@@ -55,30 +50,13 @@ def judged(tiny, tmp_path_factory):
 async def thoughts(tiny):
     """What the thinker hands on for each request: its items, as another process would see them."""
     async with loaded(ar_file(tiny, "thinker", family="qwen2.5-omni")) as thinker:
-
-        async def one(request) -> list[Payload]:
-            asked = StageRequest("r", {"": {"messages": request["messages"]}}, THINKS, (EDGE,))
-            events = [event async for event in thinker.run(asked)]
-            return [decode(encode(event.payload).to_bytes()) for event in events if isinstance(event, StageItem)]
-
-        return await asyncio.gather(*map(one, REQUESTS))
+        return await asyncio.gather(*(thought(thinker, request) for request in REQUESTS))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def talker(tiny):
     async with loaded(ar_file(tiny, "talker", family="qwen2.5-omni", max_in_flight=8, max_sequences=8)) as talker:
         yield talker
-
-
-async def chunks(items: list[Payload], size: int, delay_s: float = 0.0) -> AsyncIterator[Chunk]:
-    for start in range(0, len(items), size):
-        await asyncio.sleep(delay_s)
-        yield Chunk(tuple(items[start : start + size]))
-    yield Chunk((), is_last=True)
-
-
-def whole(items: list[Payload]) -> Payload:
-    return Chunk(tuple(items), is_last=True).payload()
 
 
 async def codes(talker, request: StageRequest) -> list[int]:

@@ -5,6 +5,7 @@ A family has one optional part per engine kind, so that a model with unlike stag
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
@@ -118,24 +119,39 @@ class ArModel:
     `config` turns the configuration of the whole into the part's; it is a function of a module, as other processes
     import it. `implementation` is our class for an `architecture` that vLLM does not know, as "module:Class".
     `hidden_layers` are those whose states other stages need, counted as in transformers' `hidden_states`: 0 is the
-    input's embeddings, -1 the last one. A part that `takes_rows` has rows of embeddings as its input, not tokens.
+    input's embeddings, -1 the last one; or a function of the checkpoint's folder that says which. A part that
+    `takes_rows` has rows of embeddings as its input, not tokens. One that `makes_frames` makes of each token a frame
+    of codes, which its next step reads and which leaves with it.
     """
 
     config: Callable[[Any], Any] | None = None
     architecture: str | None = None
     implementation: str | None = None
-    hidden_layers: tuple[int, ...] = ()
+    hidden_layers: tuple[int, ...] | Callable[[Path], tuple[int, ...]] = ()
     takes_rows: bool = False
+    makes_frames: bool = False
     defaults: Mapping[str, Value] = field(default_factory=dict)
     """Of sampling parameters, under what the model file and the request say."""
 
 
+class RowKind(IntEnum):
+    """What a row is to the embedding of its token: in its place, that of a medium or of a word, or on top of it."""
+
+    WORD = 0
+    MEDIUM = 1
+    ADDED = 2
+
+
 @dataclass(frozen=True)
 class PromptRows:
-    """What such a part begins with: a row in place of each token's embedding. The tokens count for penalties alone."""
+    """What such a part begins with: a row for each token. Unless `kinds` says otherwise, all are words.
+
+    Penalties count the tokens, too.
+    """
 
     token_ids: tuple[int, ...]
     rows: Array
+    kinds: tuple[RowKind, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -161,7 +177,8 @@ class ArPart(Protocol):
         """What leaves for other stages with a step.
 
         The item has `token_ids`, `text` if the part has a tokenizer, `hidden` with the rows of each layer by its
-        number, and in the first step `prompt_token_ids`; a token's own row comes with the step after it.
+        number, and in the first step `prompt_token_ids`; a token's own row comes with the step after it. If the part
+        makes frames, the item has them as `frames`, of shape (frames, groups), instead of rows and text.
         """
         ...
 

@@ -85,8 +85,9 @@ def test_the_mixed_model_puts_each_stage_on_another_vendor() -> None:
     assert {edge.connector for edge in model.edges} == {"grpc"}
 
 
-def test_the_omni_model_speaks_from_its_last_stage_and_writes_from_its_first() -> None:
-    model = _example("tiny-qwen2.5-omni.yaml", CPU_ONLY)
+@pytest.mark.parametrize("family", ["qwen2.5-omni", "qwen3-omni"])
+def test_an_omni_model_speaks_from_its_last_stage_and_writes_from_its_first(family: str) -> None:
+    model = _example(f"tiny-{family}.yaml", CPU_ONLY)
 
     assert {stage.name: stage.output.modality for stage in model.stages if stage.output} == {
         "thinker": "text",

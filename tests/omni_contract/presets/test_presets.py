@@ -67,3 +67,26 @@ def test_qwen2_5_omni_is_a_thinker_a_talker_and_a_vocoder_with_the_sources_defau
         "repetition_penalty": 1.05,
     }
     assert code2wav.output is not None and code2wav.output.voices == ("Chelsie", "Ethan")
+
+
+def test_qwen3_omni_streams_to_its_talker_and_from_it_with_the_sources_defaults() -> None:
+    preset = PRESETS["qwen3-omni"]
+    thinker, talker, code2wav = preset.stages
+    to_talker, to_code2wav = (edge.streaming for edge in preset.edges)
+
+    assert [stage.output and stage.output.modality for stage in preset.stages] == ["text", None, "audio"]
+    assert to_talker and to_talker.chunk_frames == 1
+    assert to_code2wav and (to_code2wav.initial_chunk_frames, to_code2wav.chunk_frames) == (4, 25)
+    assert {key: thinker.sampling[key] for key in ("temperature", "top_p", "top_k")} == {
+        "temperature": 0.4,
+        "top_p": 0.9,
+        "top_k": 1,
+    }
+    assert dict(talker.sampling) == {
+        "temperature": 0.9,
+        "top_p": 1.0,
+        "top_k": 50,
+        "max_tokens": 4096,
+        "repetition_penalty": 1.05,
+    }
+    assert code2wav.output is not None and code2wav.output.voices == ("Ethan", "Chelsie", "Aiden")

@@ -12,16 +12,22 @@ from omni_runtime.families.protocol import ArPart
 
 
 class Answer:
-    """`part` selects what other stages get; `inbox` is where the request's hidden states come, if one wants them."""
+    """`part` selects what other stages get; `inbox` is where the request's hidden states or frames come, if any do."""
 
     def __init__(
-        self, edges: tuple[str, ...], text: TextItems, part: ArPart | None, inbox: Inbox | None = None
+        self,
+        edges: tuple[str, ...],
+        text: TextItems,
+        part: ArPart | None,
+        inbox: Inbox | None = None,
+        makes_frames: bool = False,
     ) -> None:
         self.usage = StageUsage()
         self._edges = edges
         self._text = text
         self._part = part
         self._inbox = inbox
+        self._makes_frames = makes_frames
 
     @property
     def states_key(self) -> str | None:
@@ -32,7 +38,9 @@ class Answer:
         text = self._text.item(step)
         if set(self._edges) == {FINAL}:
             return [StageItem(FINAL, text)]
-        told = await self._told_to_stages(step, text)
+        told = await (self._frames() if self._makes_frames else self._told_to_stages(step, text))
+        if told is None:
+            return [StageItem(FINAL, text)] if FINAL in self._edges else []
         return [StageItem(edge, text if edge == FINAL else told) for edge in self._edges]
 
     async def _told_to_stages(self, step: Step, text: Payload) -> Payload:
@@ -44,6 +52,13 @@ class Answer:
             states = await self._inbox.until(self.usage.input_tokens + self.usage.output_tokens - 1)
             told["hidden"] = {str(layer): rows for layer, rows in states.items()}
         return told if self._part is None else self._part.select(told)
+
+    async def _frames(self) -> Payload | None:
+        """None if the step has brought none: a token's frame comes with the step after it, the last one's never."""
+        assert self._inbox is not None and self._part is not None
+        made = await self._inbox.until(self.usage.output_tokens - 1)
+        frames = next(iter(made.values()), None)
+        return None if frames is None or not frames.size_bytes else self._part.select({"frames": frames})
 
     def _count(self, step: Step) -> None:
         self.usage = replace(

@@ -26,11 +26,12 @@ from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Value
 from omni_runtime.engines.ar.adapters import Adapter
 from omni_runtime.engines.ar.compat_rows import RowFeed
-from omni_runtime.engines.ar.compat_worker import STATES_KEY, register_models
+from omni_runtime.engines.ar.compat_worker import register_models
 from omni_runtime.engines.ar.prompts import Prompt
 from omni_runtime.engines.ar.sampling import RULES
 from omni_runtime.engines.ar.settings import MODELS_KEY
 from omni_runtime.engines.ar.step import Candidate, Chosen, FinishReason, Step
+from omni_runtime.engines.ar.takers import STATES_KEY
 from omni_runtime.engines.protocol import EngineDiedError, UnusableEngineError
 from omni_runtime.families.protocol import RowSource
 
@@ -91,18 +92,18 @@ class Vllm:
                 async for step in steps:
                     yield step
 
-    async def take_rows(self) -> None:
-        """From now on, requests may bring rows as their input."""
-        await self._llm.collective_rpc("omni_take_rows")
+    async def take_rows(self, frames_address: str | None) -> None:
+        """From now on, requests may bring rows as their input; frames that the model makes leave for the address."""
+        await self._llm.collective_rpc("omni_take_rows", args=(frames_address,))
 
     async def generate_from_rows(
-        self, request_id: str, rows: RowSource, sampling: Mapping[str, Value]
+        self, request_id: str, rows: RowSource, sampling: Mapping[str, Value], states_key: str | None = None
     ) -> AsyncGenerator[Step, None]:
         """As `generate`, with rows for input: as many tokens are made as rows have come. It ends with `rows`' own end.
 
         The rows are read while tokens are made, and closed when this is.
         """
-        feed = RowFeed(rows, self._row_params(sampling))
+        feed = RowFeed(rows, self._row_params(sampling), states_key)
         with _translated("input"):
             outputs = self._llm.generate(feed.inputs(), feed.params(1), request_id)
             async with aclosing(_steps(outputs)) as steps:

@@ -5,7 +5,8 @@ made, so that each further part begins with it; that token's embedding and the f
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+import secrets
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -14,20 +15,25 @@ from vllm.engine.protocol import StreamingInput
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array
-from omni_runtime.engines.ar.compat_worker import ROWS_KEY
 from omni_runtime.engines.ar.step import FinishReason
-from omni_runtime.families.protocol import NextRows, PromptRows, RowSource
+from omni_runtime.engines.ar.takers import ROWS_KEY, SEED_KEY, STATES_KEY
+from omni_runtime.families.protocol import NextRows, PromptRows, RowKind, RowSource
 
 
 class RowFeed:
     """One request's rows on their way in, and what it knows of the tokens that come out."""
 
-    def __init__(self, rows: RowSource, params: SamplingParams) -> None:
+    def __init__(self, rows: RowSource, params: SamplingParams, states_key: str | None = None) -> None:
         self.finish_reason: FinishReason | None = None
         self._rows = rows
         self._params = params
+        self._extra: dict[str, Any] = {SEED_KEY: secrets.randbits(62) if params.seed is None else params.seed}
+        if states_key is not None:
+            self._extra[STATES_KEY] = states_key
         self._limit = int(params.max_tokens or 0)
         self._asked_for = 0
+        self._begin = 0
+        """The position of the first token that is made."""
         self._tokens: list[int] = []
         self._changed = asyncio.Event()
 
@@ -35,7 +41,7 @@ class RowFeed:
         """The request's own, for a part that makes so many tokens."""
         params = self._params.clone()
         params.max_tokens, params.min_tokens = count, min(count, params.min_tokens)
-        params.extra_args = None if rows is None else {ROWS_KEY: rows}
+        params.extra_args = None if rows is None else {**self._extra, ROWS_KEY: rows}
         return params
 
     def made(self, token_ids: tuple[int, ...]) -> None:
@@ -52,22 +58,34 @@ class RowFeed:
             begun = await anext(self._rows)
             if not isinstance(begun, PromptRows):
                 raise OmniError(ErrorCode.STAGE_FAILED, "the input begins without a prompt")
-            yield self._part(list(begun.token_ids), 1, _given(begun.rows, 0, replaces=True))
-            position, rows = len(begun.token_ids), begun.rows
+            self._begin = len(begun.token_ids)
+            kinds = begun.kinds or (RowKind.WORD,) * self._begin
+            yield self._part(list(begun.token_ids), 1, self._given(begun.rows, 0, kinds))
+            position, rows = self._begin, begun.rows
             async for following in self._rows:
                 assert isinstance(following, NextRows)
                 rows = following.rows
                 count = min(rows.shape[0], self._limit - self._asked_for)
                 if count:
                     last = await self._last_token()
-                    yield self._part([last], count, _given(rows, position, replaces=False))
+                    yield self._part([last], count, self._given(rows, position))
                     position += count
             if self._asked_for < self._limit:
                 last = await self._last_token()
-                for_ever = _given(_last(rows), position, replaces=False)
+                for_ever = self._given(_last(rows), position)
                 yield self._part([last], self._limit - self._asked_for, for_ever)
             # The session lives as long as its input does: whoever reads the tokens ends it.
             await asyncio.Event().wait()
+
+    def _given(self, rows: Array, position: int, kinds: Sequence[RowKind] = ()) -> dict[str, Any]:
+        return {
+            "rows": bytes(rows.data),
+            "dtype": rows.dtype,
+            "width": rows.shape[1],
+            "position": position,
+            "kinds": bytes(kinds or (RowKind.ADDED,) * rows.shape[0]),
+            "begin": self._begin,
+        }
 
     async def _last_token(self) -> int:
         """Once all that were asked for are there."""
@@ -79,16 +97,6 @@ class RowFeed:
     def _part(self, token_ids: list[int], count: int, rows: dict[str, Any]) -> StreamingInput:
         self._asked_for += count
         return StreamingInput(prompt={"prompt_token_ids": token_ids}, sampling_params=self.params(count, rows))
-
-
-def _given(rows: Array, position: int, replaces: bool) -> dict[str, Any]:
-    return {
-        "rows": bytes(rows.data),
-        "dtype": rows.dtype,
-        "width": rows.shape[1],
-        "position": position,
-        "replaces": replaces,
-    }
 
 
 def _last(rows: Array) -> Array:

@@ -4,7 +4,6 @@ vLLM imports it by name in the processes that it starts.
 """
 
 import ctypes
-import json
 import logging
 import multiprocessing
 import os
@@ -16,18 +15,17 @@ from pkgutil import resolve_name
 from typing import Any
 
 import torch
-import zmq
 from vllm import ModelRegistry
 from vllm.v1.executor.multiproc_executor import MultiprocExecutor
 from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
+from omni_runtime.engines.ar.frames import FrameMaker
+from omni_runtime.engines.ar.row_input import RowInput
 from omni_runtime.engines.ar.settings import MODELS_KEY
+from omni_runtime.engines.ar.state_socket import StateSocket
+from omni_runtime.engines.ar.takers import STATES_KEY
 
 PR_SET_PDEATHSIG = 1
-STATES_KEY = "omni_states"
-"""In the extra_args of a request that wants its hidden states: what it is known by."""
-ROWS_KEY = "omni_rows"
-"""In the extra_args of a prompt's part: the rows that are its input."""
 
 logging.getLogger("vllm").setLevel(logging.ERROR)
 
@@ -55,9 +53,11 @@ class WorkerExtension:
     model_runner: Any
     rank: int
 
-    def omni_take_rows(self) -> None:
-        """From now on, requests may bring rows as their input."""
-        RowInput(self.model_runner)
+    def omni_take_rows(self, frames_address: str | None) -> None:
+        """From now on, requests may bring rows as their input; frames that the model makes leave for the address."""
+        with torch.inference_mode():
+            frames = None if frames_address is None else FrameMaker(self.model_runner, frames_address)
+        RowInput(self.model_runner, frames)
 
     def omni_send_states(self, layers: list[int], address: str) -> None:
         """From now on, each step's states leave for `address`; every rank has them, and the first one sends them."""
@@ -96,8 +96,7 @@ class StateSender:
         self._runner = runner
         self._layers = layers
         self._kept: dict[int, torch.Tensor] = {}
-        self._socket: Any = zmq.Context.instance().socket(zmq.PUSH)
-        self._socket.connect(address)
+        self._socket = StateSocket(address)
         for layer in layers:
             if layer > 0:
                 decoder_layers(runner.get_model())[layer - 1].register_forward_hook(partial(self._keep, layer))
@@ -134,47 +133,7 @@ class StateSender:
 
     def _send(self, wanted: list["Rows"]) -> None:
         tensors = [torch.cat([self._kept[layer][rows.start : rows.end] for rows in wanted]) for layer in self._layers]
-        header = {
-            "requests": [(rows.key, rows.position, rows.end - rows.start) for rows in wanted],
-            "dtype": str(tensors[0].dtype).removeprefix("torch."),
-            "width": tensors[0].shape[-1],
-        }
-        frames = [tensor.detach().cpu().contiguous().view(torch.uint8).numpy() for tensor in tensors]
-        self._socket.send_multipart([json.dumps(header).encode(), *frames])
-
-
-class RowInput:
-    """Puts rows of a request's own in the place of its tokens' embeddings, or on top of them.
-
-    Rows come with the part of a streamed prompt that is computed next, under ROWS_KEY; the last one holds from there
-    on. What a row means to the layers, the model's `input_rows` says.
-    """
-
-    def __init__(self, runner: Any) -> None:
-        self._runner = runner
-        self._forward = runner._model_forward
-        runner._model_forward = self
-
-    def __call__(self, **inputs: Any) -> Any:
-        batch, starts = self._runner.input_batch, self._runner.query_start_loc.np
-        for place, request_id in enumerate(batch.req_ids[: batch.num_reqs]):
-            params = self._runner.requests[request_id].sampling_params
-            given = ((params and params.extra_args) or {}).get(ROWS_KEY)
-            if given is not None:
-                embedded = inputs["inputs_embeds"][int(starts[place]) : int(starts[place + 1])]
-                self._mix(embedded, given, int(batch.num_computed_tokens_cpu[place]))
-        return self._forward(**inputs)
-
-    def _mix(self, embedded: "torch.Tensor", given: Mapping[str, Any], computed: int) -> None:
-        rows = torch.frombuffer(bytearray(given["rows"]), dtype=getattr(torch, given["dtype"]))
-        rows = rows.view(-1, given["width"])
-        first = computed - given["position"]
-        wanted = torch.arange(first, first + len(embedded)).clamp(max=len(rows) - 1)
-        mixed = self._runner.get_model().input_rows(rows[wanted].to(embedded), given["replaces"])
-        if given["replaces"]:
-            embedded.copy_(mixed)
-        else:
-            embedded.add_(mixed)
+        self._socket.send([(rows.key, rows.position, rows.end - rows.start) for rows in wanted], tensors)
 
 
 @dataclass(frozen=True)

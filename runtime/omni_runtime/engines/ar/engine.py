@@ -86,7 +86,8 @@ class ArEngine:
             assert isinstance(model.part, RowPart)
             rows = model.part.rows(request, asked.parameters)
             ends = [*_integers(asked.sampling.get("stop_token_ids")), *model.part.stop_token_ids]
-            return model.vllm.generate_from_rows(request.request_id, rows, {**asked.sampling, "stop_token_ids": ends})
+            sampling = {**asked.sampling, "stop_token_ids": ends}
+            return model.vllm.generate_from_rows(request.request_id, rows, sampling, states_key)
         payload = _payload_of(await gathered(request))
         prompt = await self._thread.call(partial(model.prompts.prompt, payload))
         return model.vllm.generate(request.request_id, prompt, asked.sampling, asked.adapter, states_key)

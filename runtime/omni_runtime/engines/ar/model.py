@@ -13,6 +13,8 @@ from omni_runtime.engines.ar.settings import ArSettings
 from omni_runtime.engines.ar.states import States
 from omni_runtime.engines.protocol import StageRequest
 
+FRAMES = (0,)
+"""Frames come as the only layer."""
 SELF_TEST = Prompt("prompt_token_ids", token_ids=(0,))
 
 
@@ -24,7 +26,9 @@ class LoadedModel:
         self.part = None
         if settings.family is not None:
             self.part = settings.family.open(settings.part, settings.folder, settings.is_dummy)
-        self.states = States(settings.hidden_layers) if settings.hidden_layers else None
+        self._makes_frames = settings.model.makes_frames
+        layers = FRAMES if self._makes_frames else settings.hidden_layers
+        self.states = States(layers) if layers else None
         self.prompts = None if settings.model.takes_rows else self._prompts(settings)
         self._spelling = None if self.prompts is None else Spelling(self.prompts.tokenizer)
 
@@ -32,9 +36,10 @@ class LoadedModel:
         """On the event loop, before the first request."""
         if self.states is not None:
             self.states.open()
+        if self.states is not None and not self._makes_frames:
             await self.vllm.send_states(self.states.layers, self.states.address)
         if self.prompts is None:
-            await self.vllm.take_rows()
+            await self.vllm.take_rows(self.states.address if self.states and self._makes_frames else None)
 
     async def close(self) -> None:
         await self.vllm.stop_listening()
@@ -50,7 +55,7 @@ class LoadedModel:
             yield Answer(request.outputs, text, self.part)
             return
         with self.states.inbox() as inbox:
-            yield Answer(request.outputs, text, self.part, inbox)
+            yield Answer(request.outputs, text, self.part, inbox, self._makes_frames)
 
     def _prompts(self, settings: ArSettings) -> Prompts:
         vllm = self.vllm

@@ -81,7 +81,8 @@ class ArSettings:
     @property
     def hidden_layers(self) -> tuple[int, ...]:
         """Layers whose states leave with the tokens."""
-        return self.block.hidden_layers or self.model.hidden_layers
+        own = self.model.hidden_layers
+        return self.block.hidden_layers or (own(self.folder) if callable(own) else own)
 
     @property
     def _reads_inner_layers(self) -> bool:

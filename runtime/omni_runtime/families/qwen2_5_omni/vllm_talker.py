@@ -15,6 +15,8 @@ from vllm.model_executor.models.interfaces import SupportsMRoPE
 from vllm.model_executor.models.qwen2 import Qwen2Model
 from vllm.model_executor.models.utils import AutoWeightsLoader, maybe_prefix
 
+from omni_runtime.families.protocol import RowKind
+
 PREFIX = "talker."
 RENAMED = {"codec_head.": "lm_head."}
 
@@ -35,13 +37,11 @@ class Talker(nn.Module, SupportsMRoPE):  # type: ignore[misc]
         projected: torch.Tensor = self.thinker_to_talker_proj(self.model.embed_tokens(input_ids))
         return projected
 
-    def input_rows(self, rows: torch.Tensor, replaces: bool) -> torch.Tensor:
+    def input_rows(self, rows: torch.Tensor, kind: RowKind) -> torch.Tensor:
         """The thinker's rows as the layers take them; the projection's bias is in the embeddings that they add to."""
-        rows = rows.to(self.thinker_to_talker_proj.weight.dtype)
-        if replaces:
-            projected: torch.Tensor = self.thinker_to_talker_proj(rows)
-            return projected
-        return nn.functional.linear(rows, self.thinker_to_talker_proj.weight)
+        projection = self.thinker_to_talker_proj
+        bias = None if kind is RowKind.ADDED else projection.bias
+        return nn.functional.linear(rows.to(projection.weight.dtype), projection.weight, bias)
 
     def forward(
         self,

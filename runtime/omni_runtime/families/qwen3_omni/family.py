@@ -1,11 +1,10 @@
 """Qwen3-Omni: text, pictures, sound and video to text and speech, by a thinker and a talker of experts and a codec."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omni_runtime.families.protocol import ArModel, ArPart, Report
-from omni_runtime.families.thinker_part import ThinkerPart
+from omni_runtime.families.protocol import Report
+from omni_runtime.families.qwen3_omni.ar import Qwen3OmniAr
 
 if TYPE_CHECKING:
     from omni_runtime.generation.decoder import Decoder
@@ -20,15 +19,8 @@ class Code2WavPart:
         return load(plan)
 
 
-class ThinkerOnVllm:
-    models: Mapping[str, ArModel] = {"thinker": ArModel()}
-
-    def open(self, part: str, folder: Path, is_dummy: bool) -> ArPart:
-        return ThinkerPart()
-
-
 class Qwen3Omni:
-    ar = ThinkerOnVllm()
+    ar = Qwen3OmniAr()
     diffusion = None
     generation = Code2WavPart()
     talker = None

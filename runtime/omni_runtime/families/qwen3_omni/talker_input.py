@@ -4,18 +4,21 @@ A row is a token's input embedding or, where it stands for media, its state of a
 two kinds unlike, hears the user's turns and the answer, and nothing of the system's.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 from transformers import Qwen3OmniMoeConfig
 
+from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_runtime.families.reply_rows import ReplyRows
 
 if TYPE_CHECKING:
     from transformers import Qwen3OmniMoeTalkerConfig, Qwen3OmniMoeThinkerConfig
 
+SUPPRESSED = 1024
+"""So many of the talker's last ids are never said, but for the one that ends its speech."""
 TURN_HEAD = 3
 """Tokens before a turn's first word: its start, its role, a new line."""
 
@@ -69,13 +72,32 @@ def user_positions(prompt: Sequence[int], config: Qwen3OmniMoeConfig) -> list[in
     return found
 
 
+def heard_positions(prompt: Sequence[int], config: Qwen3OmniMoeConfig) -> list[int]:
+    """What the talker's prompt has of the thinker's: the user's turns, then the head of the answer's."""
+    start = answer_start(prompt, config)
+    return [*user_positions(prompt, config), *range(start, start + TURN_HEAD)]
+
+
 def answer_start(prompt: Sequence[int], config: Qwen3OmniMoeConfig) -> int:
-    """Where the turn begins that the thinker goes on with; ValueError if the prompt ends in no such turn."""
+    """Where the turn begins that the thinker goes on with; OmniError if the prompt ends in no such turn."""
     head = [config.im_start_token_id, config.assistant_token_id]
     for position in range(len(prompt) - 2, -1, -1):
         if list(prompt[position : position + 2]) == head:
             return position
-    raise ValueError("the prompt has no turn of the assistant")
+    text = "this talker speaks answers of a chat alone, and the prompt has no turn of the assistant"
+    raise OmniError(ErrorCode.INVALID_REQUEST, text, "modalities")
+
+
+def speaker_of(config: "Qwen3OmniMoeTalkerConfig", name: str | None) -> int:
+    """The token of the voice that a request asks for, however it writes the name; without one, the first."""
+    speakers: Mapping[str, int] = config.speaker_id
+    if name is None:
+        return next(iter(speakers.values()))
+    for known, token_id in speakers.items():
+        if known.casefold() == name.casefold():
+            return token_id
+    known = ", ".join(sorted(speakers))
+    raise OmniError(ErrorCode.INVALID_REQUEST, f'there is no voice "{name}"; the voices are {known}', "voice")
 
 
 def codec_ids(config: "Qwen3OmniMoeTalkerConfig", speaker: int) -> list[int]:
@@ -125,4 +147,4 @@ def step_row(code_rows: torch.Tensor, reply: ReplyRows, step: int) -> torch.Tens
 def suppressed_ids(config: "Qwen3OmniMoeTalkerConfig") -> list[int]:
     """Never said: the ids behind the codes, but for the one that ends the speech."""
     vocabulary = config.text_config.vocab_size
-    return [token for token in range(vocabulary - 1024, vocabulary) if token != config.codec_eos_token_id]
+    return [token for token in range(vocabulary - SUPPRESSED, vocabulary) if token != config.codec_eos_token_id]

@@ -1,0 +1,135 @@
+"""Frames of codes that a model makes of its tokens, one step later than the tokens: for vLLM's process.
+
+A token is a frame's first code. With the state that it came from, the model makes the others; the sum of their rows
+goes on top of the token's own, and the frame leaves over the socket for states. One that was made is not made again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from omni_runtime.engines.ar.frame_graphs import FrameGraphs
+from omni_runtime.engines.ar.state_socket import StateSocket
+from omni_runtime.engines.ar.takers import ROWS_KEY, SEED_KEY, STATES_KEY, Taker, on_device
+from omni_runtime.families.code_predictor import Draws
+
+GREEDY_BELOW = 1e-5
+"""vLLM's own bound."""
+
+
+class MakesFrames(Protocol):
+    """A model class of a family, as far as frames need it."""
+
+    def further_codes(
+        self, states: torch.Tensor, code_rows: torch.Tensor, draws: Draws
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Of shape (frames, groups - 1), and the sums of their rows, of shape (frames, width)."""
+        ...
+
+
+@dataclass
+class Speech:
+    """What is known of one request. `slot` is where the state of its last token is kept."""
+
+    slot: int
+    sums: list[tuple[torch.Tensor, int]] = field(default_factory=list)
+    """Of each frame, the sum of its rows: a step's tensor and the row in it."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    taker: Taker
+    place: int
+    number: int
+    speech: Speech
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """Frames on their way to the host."""
+
+    frames: Sequence[Frame]
+    codes: torch.Tensor
+    arrived: Any
+    """An event of the device; None if they are there."""
+
+
+class FrameMaker:
+    def __init__(self, runner: Any, address: str) -> None:
+        model: MakesFrames = runner.get_model()
+        self._runner = runner
+        self._socket = StateSocket(address)
+        self._speeches: dict[str, Speech] = {}
+        self._leaving: Leaving | None = None
+        width, self._device = runner.model_config.get_hidden_size(), runner.device
+        self._states = torch.zeros((runner.max_num_reqs, width), dtype=runner.dtype, device=self._device)
+        self._further = model.further_codes
+        if self._device.type == "cuda" and not runner.model_config.enforce_eager:
+            self._further = FrameGraphs(model.further_codes, self._states)
+
+    def make(self, takers: Sequence[Taker], embedded: torch.Tensor) -> None:
+        """The frames of all tokens in the step that an earlier step has made; their rows are added to `embedded`."""
+        new = []
+        for taker in takers:
+            speech = self._speech(taker.request_id)
+            for place, position in taker.places:
+                number = position - int(taker.extra[ROWS_KEY]["begin"])
+                if 0 <= number < len(speech.sums):
+                    sums, row = speech.sums[number]
+                    embedded[place] += sums[row]
+                elif number >= 0:
+                    new.append(Frame(taker, place, number, speech))
+        if new:
+            self._make(new, embedded)
+
+    def keep(self, takers: Sequence[Taker], output: torch.Tensor) -> None:
+        """The state that each request's next token comes from; the step's frames leave meanwhile."""
+        slots = torch.tensor([(self._speech(taker.request_id).slot, taker.end - 1) for taker in takers])
+        where, last = on_device(slots, self._device).unbind(1)
+        self._states.index_copy_(0, where, output[last])
+        if self._leaving is not None:
+            self._send(self._leaving)
+            self._leaving = None
+
+    def _make(self, frames: Sequence[Frame], embedded: torch.Tensor) -> None:
+        numbers = torch.tensor([_numbers(frame) for frame in frames])
+        places, slots, seeds, counts, is_greedy = on_device(numbers, self._device).unbind(1)
+        draws = Draws(seeds, counts, is_greedy.bool())
+        codes, sums = self._further(self._states[slots], embedded[places], draws)
+        embedded.index_add_(0, places, sums)
+        for row, frame in enumerate(frames):
+            frame.speech.sums.append((sums, row))
+        first = self._runner.input_ids.gpu[places]
+        self._leaving = _leaving(frames, torch.cat((first[:, None], codes), dim=1).int())
+
+    def _send(self, leaving: Leaving) -> None:
+        if leaving.arrived is not None:
+            leaving.arrived.synchronize()
+        requests = [(str(frame.taker.extra.get(STATES_KEY, "")), frame.number, 1) for frame in leaving.frames]
+        self._socket.send(requests, [leaving.codes])
+
+    def _speech(self, request_id: str) -> Speech:
+        if request_id not in self._speeches:
+            for ended in self._speeches.keys() - self._runner.requests.keys():
+                del self._speeches[ended]
+            taken = {speech.slot for speech in self._speeches.values()}
+            slot = next(slot for slot in range(len(self._states)) if slot not in taken)
+            self._speeches[request_id] = Speech(slot)
+        return self._speeches[request_id]
+
+
+def _numbers(frame: Frame) -> tuple[int, int, int, int, bool]:
+    params, extra = frame.taker.params, frame.taker.extra
+    return frame.place, frame.speech.slot, int(extra[SEED_KEY]), frame.number, params.temperature < GREEDY_BELOW
+
+
+def _leaving(frames: Sequence[Frame], codes: torch.Tensor) -> Leaving:
+    if codes.device.type == "cpu":
+        return Leaving(frames, codes, None)
+    host = torch.empty(codes.shape, dtype=codes.dtype, pin_memory=True)
+    host.copy_(codes, non_blocking=True)
+    arrived = torch.cuda.Event()
+    arrived.record()
+    return Leaving(frames, host, arrived)

@@ -1,0 +1,223 @@
+"""The code predictor behind a talker: of each frame's first code it makes the others, one group after another.
+
+A small decoder with a head and a table for each group. All shapes are those of the batch, and nothing waits for the
+host, so that a graph can hold a whole frame. What a speech draws depends on its seed and its place alone.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+TOP_K, TOP_P = 50, 0.8
+"""What transformers draws the codes of the further groups from, whatever the first one is drawn from."""
+PREFIX_ROWS = 2
+"""The talker's state and its code's row, which a frame begins with."""
+HALVES = {"q_proj": 0, "k_proj": 1, "v_proj": 2, "gate_proj": 0, "up_proj": 1}
+"""Where matrices that a checkpoint keeps apart are in the joined ones."""
+Cache: TypeAlias = list[tuple[torch.Tensor, torch.Tensor]]
+"""Of each layer, keys and values of shape (frames, heads, rows, head size)."""
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How the codes of each frame are chosen, of shape (frames)."""
+
+    seeds: torch.Tensor
+    places: torch.Tensor
+    """Of the frames in their speeches."""
+    is_greedy: torch.Tensor
+
+
+class CodePredictor(nn.Module):  # type: ignore[misc]
+    """`config` is the checkpoint's own, of its code predictor."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.further_groups: int = config.num_code_groups - 1
+        sizes = (config.vocab_size, config.hidden_size)
+        self.codec_embedding = nn.Parameter(torch.empty(self.further_groups, *sizes))
+        self.lm_head = nn.Parameter(torch.empty(self.further_groups, *sizes))
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+        self.norm = Norm(config.hidden_size, config.rms_norm_eps)
+        self._config = config
+        angles = _angles(config)
+        self.register_buffer("_cosines", angles.cos(), persistent=False)
+        self.register_buffer("_sines", angles.sin(), persistent=False)
+
+    def forward(self, states: torch.Tensor, code_rows: torch.Tensor, draws: Draws) -> tuple[torch.Tensor, torch.Tensor]:
+        """The further codes, of shape (frames, groups), and the sum of their rows, of shape (frames, width).
+
+        `states` are the talker's, which made the frame's first code; `code_rows` are that code's.
+        """
+        noise = gumbel_noise(draws, self.further_groups, self._config.vocab_size)
+        cache: Cache = [self._empty_cache(states) for _ in self.layers]
+        rows, summed, codes = torch.stack((states, code_rows), dim=1), torch.zeros_like(states), list[torch.Tensor]()
+        for group in range(self.further_groups):
+            made = self._decoded(rows, cache, first=group + PREFIX_ROWS - 1 if group else 0)
+            logits = functional.linear(made[:, -1], self.lm_head[group]).float()
+            codes.append(_chosen(logits, noise[:, group], draws.is_greedy))
+            rows = functional.embedding(codes[-1], self.codec_embedding[group])[:, None]
+            summed = summed + rows[:, 0]
+        return torch.stack(codes, dim=1), summed
+
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+        """From a checkpoint of transformers', whose matrices are apart; what was filled, by its names here."""
+        parameters = dict(self.named_parameters())
+        loaded = set[str]()
+        for name, weight in weights:
+            own, part = _place(name.removeprefix("model."))
+            target = parameters[own].data
+            (target if part is None else _part_of(target, own, part, self._config)).copy_(weight)
+            loaded.add(own)
+        return loaded
+
+    def _empty_cache(self, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        config = self._config
+        shape = (len(like), config.num_key_value_heads, config.num_code_groups, config.head_dim)
+        return like.new_empty(shape), like.new_empty(shape)
+
+    def _decoded(self, rows: torch.Tensor, cache: Cache, first: int) -> torch.Tensor:
+        end = first + rows.shape[1]
+        cosines, sines = (table[first:end].to(rows.dtype) for table in (self._cosines, self._sines))
+        for layer, kept in zip(self.layers, cache, strict=True):
+            rows = layer(rows, cosines, sines, kept, first)
+        normed: torch.Tensor = self.norm(rows)
+        return normed
+
+
+class Layer(nn.Module):  # type: ignore[misc]
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.input_layernorm = Norm(config.hidden_size, config.rms_norm_eps)
+        self.self_attn = Attention(config)
+        self.post_attention_layernorm = Norm(config.hidden_size, config.rms_norm_eps)
+        self.gate_up_proj = nn.Parameter(torch.empty(2 * config.intermediate_size, config.hidden_size))
+        self.down_proj = nn.Parameter(torch.empty(config.hidden_size, config.intermediate_size))
+
+    def forward(
+        self,
+        rows: torch.Tensor,
+        cosines: torch.Tensor,
+        sines: torch.Tensor,
+        kept: tuple[torch.Tensor, torch.Tensor],
+        first: int,
+    ) -> torch.Tensor:
+        rows = rows + self.self_attn(self.input_layernorm(rows), cosines, sines, kept, first)
+        gate, up = functional.linear(self.post_attention_layernorm(rows), self.gate_up_proj).chunk(2, dim=-1)
+        return rows + functional.linear(functional.silu(gate) * up, self.down_proj)
+
+
+class Attention(nn.Module):  # type: ignore[misc]
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self._heads, self._kv_heads, self._size = _heads(config)
+        self.qkv_proj = nn.Parameter(torch.empty(sum(_qkv_sizes(config)), config.hidden_size))
+        self.o_proj = nn.Parameter(torch.empty(config.hidden_size, self._heads * self._size))
+        self.q_norm = Norm(self._size, config.rms_norm_eps)
+        self.k_norm = Norm(self._size, config.rms_norm_eps)
+
+    def forward(
+        self,
+        rows: torch.Tensor,
+        cosines: torch.Tensor,
+        sines: torch.Tensor,
+        kept: tuple[torch.Tensor, torch.Tensor],
+        first: int,
+    ) -> torch.Tensor:
+        frames, count, _ = rows.shape
+        heads = functional.linear(rows, self.qkv_proj).view(frames, count, -1, self._size).transpose(1, 2)
+        queries, keys, values = heads.split((self._heads, self._kv_heads, self._kv_heads), dim=1)
+        queries = _turned(self.q_norm(queries), cosines, sines)
+        end = first + count
+        kept[0][:, :, first:end] = _turned(self.k_norm(keys), cosines, sines)
+        kept[1][:, :, first:end] = values
+        attended = functional.scaled_dot_product_attention(
+            queries, kept[0][:, :, :end], kept[1][:, :, :end], is_causal=count == end and count > 1, enable_gqa=True
+        )
+        return functional.linear(attended.transpose(1, 2).reshape(frames, count, -1), self.o_proj)
+
+
+class Norm(nn.Module):  # type: ignore[misc]
+    def __init__(self, width: int, epsilon: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self._epsilon = epsilon
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        return functional.rms_norm(rows, self.weight.shape, self.weight, self._epsilon)
+
+
+def gumbel_noise(draws: Draws, groups: int, candidates: int) -> torch.Tensor:
+    """Of shape (frames, groups, candidates): made of seeds and places by mixing their bits, on any device alike."""
+    count = groups * candidates
+    device = draws.seeds.device
+    key = _mixed(_mixed(draws.seeds & MASK) ^ ((draws.seeds >> 32) & MASK))
+    key = _mixed(key ^ (draws.places & MASK))
+    bits = _mixed(_mixed(key[:, None] ^ torch.arange(count, device=device)) + key[:, None] & MASK)
+    uniform = ((bits >> 8).float() + 0.5) * 2.0**-24
+    return -torch.log(-torch.log(uniform)).view(-1, groups, candidates)
+
+
+MASK = 0xFFFFFFFF
+MULTIPLIERS = (0x7FEB352D, 0x846CA68B)
+
+
+def _mixed(bits: torch.Tensor) -> torch.Tensor:
+    """A mixing function of 32 bits, in a type that has room for its products."""
+    bits = (bits ^ (bits >> 16)) * MULTIPLIERS[0] & MASK
+    bits = (bits ^ (bits >> 15)) * MULTIPLIERS[1] & MASK
+    return bits ^ (bits >> 16)
+
+
+def _chosen(logits: torch.Tensor, noise: torch.Tensor, is_greedy: torch.Tensor) -> torch.Tensor:
+    """The likeliest code, or one drawn from the likeliest ones: the highest with noise on top is such a draw."""
+    best, candidates = logits.topk(min(TOP_K, logits.shape[-1]))
+    likely = best.softmax(-1)
+    is_out = likely.cumsum(-1) - likely >= TOP_P
+    noisy = (best + noise.gather(-1, candidates)).masked_fill(is_out, -torch.inf)
+    place = noisy.argmax(-1).masked_fill(is_greedy, 0)
+    return candidates.gather(-1, place[:, None])[:, 0]
+
+
+def _turned(rows: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
+    first, second = rows.chunk(2, dim=-1)
+    return rows * cosines + torch.cat((-second, first), dim=-1) * sines
+
+
+def _angles(config: Any) -> torch.Tensor:
+    """Of each place in a frame, of shape (places, head size)."""
+    steps = torch.arange(0, config.head_dim, 2, dtype=torch.float32) / config.head_dim
+    places = torch.arange(config.num_code_groups, dtype=torch.float32)[:, None]
+    return (places / config.rope_parameters["rope_theta"] ** steps).repeat(1, 2)
+
+
+def _heads(config: Any) -> tuple[int, int, int]:
+    return config.num_attention_heads, config.num_key_value_heads, config.head_dim
+
+
+def _qkv_sizes(config: Any) -> list[int]:
+    heads, kv_heads, size = _heads(config)
+    return [heads * size, kv_heads * size, kv_heads * size]
+
+
+def _place(name: str) -> tuple[str, int | None]:
+    """A weight's parameter here, and which part of it, if it is one."""
+    names = name.split(".")
+    if names[0] in ("codec_embedding", "lm_head"):
+        return names[0], int(names[1])
+    if (matrix := names[-2]) in HALVES:
+        joined = "qkv_proj" if matrix in ("q_proj", "k_proj", "v_proj") else "gate_up_proj"
+        return ".".join(name for name in (*names[:-2], joined) if name != "mlp"), HALVES[matrix]
+    is_matrix = matrix in ("o_proj", "down_proj")
+    return ".".join(name for name in (names[:-1] if is_matrix else names) if name != "mlp"), None
+
+
+def _part_of(target: torch.Tensor, own: str, part: int, config: Any) -> torch.Tensor:
+    if own in ("codec_embedding", "lm_head"):
+        return target[part]
+    sizes = _qkv_sizes(config) if own.endswith("qkv_proj") else [config.intermediate_size] * 2
+    return target.split(sizes)[part]
