@@ -2,7 +2,9 @@
 
 import json
 import logging
+import sys
 
+from omni_contract.wire.log_writer import PatientHandler
 from omni_operator.settings import LogSettings
 
 CHATTY = ("kopf", "aiohttp.access")
@@ -23,7 +25,7 @@ class JsonLine(logging.Formatter):
 
 
 def configure_logs(settings: LogSettings) -> None:
-    handler = logging.StreamHandler()
+    handler = PatientHandler(sys.stderr)
     if settings.format == "json":
         handler.setFormatter(JsonLine())
     else:
