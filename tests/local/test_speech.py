@@ -1,41 +1,24 @@
 """Qwen2.5-Omni behind `omni serve`, a process for each stage: over the SDK, its speech is that of transformers."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy
 import pytest
 from openai import OpenAI
 
 from tests.layout.source import CHECKOUT
+from tests.support.qwen25_speech import STAGES, TEXTS, WORDS, expected_sounds
 from tests.support.serve_process import serving
-from tests.support.speech_chats import answered, asked, assert_same_sound, in_16_bits, samples, streamed_samples
+from tests.support.speech_chats import answered, asked, assert_same_sound, samples, streamed_samples
 
-REFERENCE = CHECKOUT / "tests" / "models" / "talker_reference.py"
-WORDS, FRAMES = 12, 24
-TEXTS = ("hello world", "the quick brown fox", "over the lazy dog")
-STAGES = [
-    {"temperature": 0, "repetition_penalty": 1.0, "max_tokens": WORDS},
-    {"temperature": 0, "max_tokens": FRAMES},
-    {},
-]
 ASKED = asked("tiny-qwen25-omni", STAGES)
 
 
 @pytest.fixture(scope="module")
 def expected(models: Path) -> list[Any]:
-    """What transformers says to each text, in 16 bits."""
-    requests = [{"text": text, "words": WORDS, "frames": FRAMES, "seed": 0, "samples": False} for text in TEXTS]
-    out = models / "expected.npz"
-    command = [sys.executable, str(REFERENCE), str(models / "qwen2.5-omni"), str(out)]
-    subprocess.run(command, input=json.dumps(requests), text=True, check=True, capture_output=True, timeout=300)
-    with numpy.load(out) as made:
-        return [in_16_bits(made[f"{position}.sound"]) for position in range(len(TEXTS))]
+    return expected_sounds(models / "qwen2.5-omni", models)
 
 
 @pytest.fixture(scope="module")

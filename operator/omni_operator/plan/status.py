@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
-from omni_contract.api.v1alpha1.status import Endpoints, OmniModelStatus, StageStatus
+from omni_contract.api.v1alpha1.status import Endpoints, OmniModelStatus, OutputStatus, StageStatus
 from omni_contract.resolve import ResolvedModel, ResolvedStage
 from omni_contract.wire import names as wire
 from omni_operator.objects import SERVICE, Manifest, kind_of, labels_of
@@ -13,6 +13,7 @@ from omni_operator.plan import names
 from omni_operator.plan.causes import Cause, cause_of, rest_of
 from omni_operator.plan.conditions import Finding, Reason, conditions_of
 from omni_operator.plan.observe import Observed
+from omni_operator.plan.outputs import Output, outputs_of
 from omni_operator.plan.record import Record
 from omni_operator.plan.workload import Counts, condition, counts_of, is_available, is_rolled_out
 
@@ -71,12 +72,14 @@ def status_of(observed: Observed, done: Pass, now: str) -> OmniModelStatus:
     components = [_component(observed, done, name) for name in done.replicas]
     by_name = {component.name: component for component in components}
     stages = [(stage, by_name[names.component_of(done.model, stage.name)]) for stage in done.model.stages]
-    findings = _findings(observed, done, components)
+    outputs = outputs_of(done.model, {component.name for component in components if component.counts.ready})
+    findings = _findings(observed, done, components, _degradation(outputs, by_name, observed.owner.is_suspended))
     return OmniModelStatus(
         observed_generation=observed.generation,
         phase=_phase(observed, components, findings),
         conditions=conditions_of(findings, observed.status, observed.generation, now),
         stages=tuple(_stage_status(stage, seen, done) for stage, seen in stages),
+        outputs=tuple(_output_status(output, by_name) for output in outputs),
         stages_ready=f"{sum(seen.is_available for _, seen in stages)}/{len(stages)}",
         endpoints=_endpoints(observed),
         revision=done.revision,
@@ -92,6 +95,7 @@ def rejected_status(observed: Observed, problems: str, now: str) -> OmniModelSta
         "ConnectorsReady": Finding(None, Reason.INVALID, "the model was not accepted"),
         "StagesReady": Finding(None, Reason.INVALID, "the model was not accepted"),
         "FrontendReady": Finding(None, Reason.INVALID, "the model was not accepted"),
+        "Degraded": Finding(None, Reason.INVALID, "the model was not accepted"),
         "Progressing": Finding(False, Reason.INVALID, "nothing is changed until the model is corrected"),
         "Stalled": Finding(True, Reason.INVALID, _short(problems)),
         "Ready": invalid,
@@ -140,7 +144,9 @@ def _cause(observed: Observed, name: str, deployment: Manifest) -> Cause | None:
     return rest_of(pods) if fault is None and _is_stage(name) else fault
 
 
-def _findings(observed: Observed, done: Pass, components: Sequence[_Component]) -> dict[str, Finding]:
+def _findings(
+    observed: Observed, done: Pass, components: Sequence[_Component], degraded: Finding
+) -> dict[str, Finding]:
     masters = [component for component in components if names.is_master(component.name)]
     stages = [component for component in components if component.is_stage]
     frontends = [component for component in components if component.name == names.FRONTEND]
@@ -150,6 +156,7 @@ def _findings(observed: Observed, done: Pass, components: Sequence[_Component]) 
         "ConnectorsReady": _readiness(masters, is_suspended) if masters else NO_MASTERS,
         "StagesReady": _readiness(stages, is_suspended),
         "FrontendReady": _readiness(frontends, is_suspended=False),
+        "Degraded": degraded,
         "Progressing": _progress(done, components),
         "Stalled": _stall(done, components),
     }
@@ -165,6 +172,30 @@ def _readiness(components: Iterable[_Component], is_suspended: bool) -> Finding:
     sentences = "; ".join(f"{component.name}: {component.sentence}" for component in waiting)
     reason = Reason.ASLEEP if all(component.is_asleep for component in waiting) else Reason.NOT_READY
     return Finding(False, reason, _short(sentences))
+
+
+def _degradation(outputs: Iterable[Output], seen: Mapping[str, _Component], is_suspended: bool) -> Finding:
+    """Whether clients get less than the model offers, whatever the replicas are told to be."""
+    if is_suspended:
+        return Finding(False, Reason.SUSPENDED, "spec.suspend is true")
+    served = [output.modality for output in outputs if output.is_servable]
+    lost = [output for output in outputs if not output.is_servable]
+    if not lost:
+        return Finding(False, Reason.ALL_SERVED, f"{' and '.join(served)} can be served")
+    losses = "; ".join(f"no {output.modality}: {_why_missing(output, seen)}" for output in lost)
+    if not served:
+        return Finding(True, Reason.NOT_SERVED, _short(losses))
+    return Finding(True, Reason.PARTLY_SERVED, _short(f"{' and '.join(served)} can be served; {losses}"))
+
+
+def _why_missing(output: Output, seen: Mapping[str, _Component]) -> str:
+    return "; ".join(f"{name}: {seen[name].sentence or 'no replica is ready'}" for name in output.missing)
+
+
+def _output_status(output: Output, seen: Mapping[str, _Component]) -> OutputStatus:
+    return OutputStatus(
+        modality=output.modality, servable=output.is_servable, message=_short(_why_missing(output, seen))
+    )
 
 
 def _progress(done: Pass, components: Iterable[_Component]) -> Finding:

@@ -143,5 +143,10 @@ class ResolvedModel:
     def group_of(self, stage: str) -> ResolvedGroup | None:
         return next((group for group in self.groups if stage in group.stages), None)
 
+    def upstream(self, stage: str) -> frozenset[str]:
+        """The stage and all that feed it."""
+        sources = (edge.source for edge in self.edges if edge.target == stage)
+        return frozenset({stage}).union(*map(self.upstream, sources))
+
     def stage(self, name: str) -> ResolvedStage:
         return next(stage for stage in self.stages if stage.name == name)

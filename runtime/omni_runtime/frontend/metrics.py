@@ -68,7 +68,13 @@ class _StageCollector:
             waiting.add_metric([stage.name], stage.waiting)
             running.add_metric([stage.name], sum(replica.in_flight for replica in stage.replicas))
             replicas.add_metric([stage.name], sum(replica.is_routable for replica in stage.replicas))
-        yield from (waiting, running, replicas)
+        yield from (waiting, running, replicas, self._servable())
+
+    def _servable(self) -> Metric:
+        family = GaugeMetricFamily(names.FRONTEND_SERVABLE, "1 while the output can be served.", labels=["modality"])
+        for modality, is_servable in self._orchestrator.servable().items():
+            family.add_metric([modality], is_servable)
+        return family
 
 
 class _StatsCollector:

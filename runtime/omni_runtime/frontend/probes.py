@@ -1,5 +1,6 @@
 """What the cluster and the person on call ask: is it alive, is it ready, what can it serve, how are the stages."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -14,11 +15,13 @@ from omni_runtime.orchestrator import Orchestrator, StageStatus
 
 
 class Health(BaseModel):
-    """`outputs` says for each modality whether it can be served now."""
+    """`outputs` says for each modality whether it can be served now, `message` why some cannot."""
 
-    status: Literal["ok", "unavailable"]
+    status: Literal["ok", "degraded", "unavailable"]
+    """Degraded: some outputs can be served and others cannot."""
     stages: dict[str, Literal["live", "asleep", "missing"]]
     outputs: dict[str, bool]
+    message: str
 
 
 UNAVAILABLE: dict[int | str, dict[str, Any]] = {503: {"model": Health, "description": "Not now"}}
@@ -34,7 +37,7 @@ def router(orchestrator: Orchestrator, metrics: FrontendMetrics) -> APIRouter:
 
     @routes.get("/readyz", response_model=Health, responses=UNAVAILABLE)
     async def readyz() -> JSONResponse:
-        """Ready once each stage was seen live or asleep; stays so, and says what can be served now."""
+        """Ready once each stage was seen, or some output is served without it; stays so, and says what is missing."""
         return _health(orchestrator, orchestrator.is_ready)
 
     @routes.get("/healthz", response_model=Health, responses=UNAVAILABLE)
@@ -59,12 +62,20 @@ def router(orchestrator: Orchestrator, metrics: FrontendMetrics) -> APIRouter:
 
 
 def _health(orchestrator: Orchestrator, is_good: bool) -> JSONResponse:
+    outputs = orchestrator.servable()
     health = Health(
-        status="ok" if is_good else "unavailable",
+        status=_state(outputs),
         stages={stage.name: _word(stage) for stage in orchestrator.stages()},
-        outputs=orchestrator.servable(),
+        outputs=outputs,
+        message="; ".join(orchestrator.losses().values()),
     )
     return JSONResponse(health.model_dump(), 200 if is_good else 503)
+
+
+def _state(outputs: Mapping[str, bool]) -> Literal["ok", "degraded", "unavailable"]:
+    if all(outputs.values()):
+        return "ok"
+    return "degraded" if any(outputs.values()) else "unavailable"
 
 
 def _word(stage: StageStatus) -> Literal["live", "asleep", "missing"]:

@@ -8,7 +8,7 @@ from functools import partial
 from omni_contract.wire.stage_table import StageTable
 from omni_runtime.orchestrator.connection import keep_attached
 from omni_runtime.orchestrator.discovery.protocol import Discovery, Topology
-from omni_runtime.orchestrator.graph import Plan, plan
+from omni_runtime.orchestrator.graph import Plan, output_modalities, plan
 from omni_runtime.orchestrator.link import Link
 from omni_runtime.orchestrator.pool import StagePool, Viability
 from omni_runtime.orchestrator.routing import ReplicaInfo, viable
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class Membership:
-    """The pools of all stages, and which of them have had a routable replica at least once."""
+    """The pools of all stages, and whether requests may come."""
 
     def __init__(self, table: StageTable, discovery: Discovery, settings: OrchestratorSettings) -> None:
         self.table = table
@@ -26,7 +26,8 @@ class Membership:
             stage.name: StagePool(stage.name, settings.choose) for stage in table.stages
         }
         self._seen: set[str] = set()
-        self._seen_all = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._patience: asyncio.TimerHandle | None = None
         self._discovery = discovery
         self._settings = settings
         self._plans: dict[tuple[str, ...], Plan] = {}
@@ -34,9 +35,12 @@ class Membership:
 
     async def run(self) -> None:
         """Follows the topology; every link ends with it."""
-        async with asyncio.TaskGroup() as links:
-            async for topology in self._discovery.topologies():
-                self._follow(topology, links)
+        try:
+            async with asyncio.TaskGroup() as links:
+                async for topology in self._discovery.topologies():
+                    self._follow(topology, links)
+        finally:
+            self._lose_patience()
 
     def plan(self, modalities: tuple[str, ...]) -> Plan:
         if modalities not in self._plans:
@@ -47,11 +51,11 @@ class Membership:
         return partial(self._is_viable, of)
 
     @property
-    def has_seen_all(self) -> bool:
-        return self._seen_all.is_set()
+    def is_ready(self) -> bool:
+        return self._ready.is_set()
 
-    async def wait_seen(self) -> None:
-        await self._seen_all.wait()
+    async def wait_ready(self) -> None:
+        await self._ready.wait()
 
     def can_serve(self, modality: str) -> bool:
         chain = self.plan((modality,))
@@ -60,23 +64,41 @@ class Membership:
             for stage in chain.stages
         )
 
+    def away(self, modality: str) -> tuple[str, ...]:
+        """Stages that the output needs and that have no replica for it."""
+        routable = self._routable()
+        return tuple(stage.name for stage in self.plan((modality,)).stages if not routable[stage.name])
+
     def link_changed(self, link: Link) -> None:
         pools = list(self.pools.values())
         for pool in pools:
             pool.look()
         self._viable.clear()
         if link.is_routable or link.is_asleep:
-            self._note_seen(link.stage)
+            self._seen.add(link.stage)
+        if not self.is_ready:
+            self._look_whether_ready()
         for pool in pools:
             pool.members_changed()
 
     def slot_freed(self, link: Link) -> None:
         self.pools[link.stage].pump()
 
-    def _note_seen(self, stage: str) -> None:
-        self._seen.add(stage)
+    def _look_whether_ready(self) -> None:
+        """A frontend that starts while a stage is away must not keep from clients what goes without that stage."""
         if self._seen.issuperset(stage.name for stage in self.table.stages):
-            self._seen_all.set()
+            self._ready.set()
+        serves_some = any(map(self.can_serve, output_modalities(self.table)))
+        if self.is_ready or not serves_some:
+            self._lose_patience()
+        elif self._patience is None:
+            loop = asyncio.get_running_loop()
+            self._patience = loop.call_later(self._settings.partial_ready_s, self._ready.set)
+
+    def _lose_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
 
     def _is_viable(self, of: Plan, boot_id: str) -> bool:
         if of not in self._viable:

@@ -84,11 +84,14 @@ class Orchestrator:
 
     @property
     def is_ready(self) -> bool:
-        """True once each stage was seen live or asleep; it stays so, since a later loss is answered with 503."""
-        return self._membership.has_seen_all
+        """True once each stage was seen live or asleep, or some output could be served for a while without the rest.
+
+        It stays so, since a later loss is answered with 503.
+        """
+        return self._membership.is_ready
 
     async def wait_ready(self) -> None:
-        await self._membership.wait_seen()
+        await self._membership.wait_ready()
 
     @property
     def certificate_expires_s(self) -> float | None:
@@ -109,6 +112,10 @@ class Orchestrator:
     def servable(self) -> dict[str, bool]:
         """For each output of the model: whether a whole chain of stages could serve it now."""
         return {modality: self._membership.can_serve(modality) for modality in output_modalities(self.table)}
+
+    def losses(self) -> dict[str, str]:
+        """For each output that cannot be served now: why."""
+        return {modality: self._loss(modality) for modality, can_be in self.servable().items() if not can_be}
 
     def submit(self, request: SessionRequest) -> Session:
         """A started session. Raises OmniError if the request cannot be planned, OverloadedError if too many wait."""
@@ -182,6 +189,10 @@ class Orchestrator:
     def _abort_all(self) -> None:
         for session in list(self._sessions):
             session.abort()
+
+    def _loss(self, modality: str) -> str:
+        away = ", ".join(self._membership.away(modality))
+        return f"no {modality}: no replica of {away} is ready" if away else f"no {modality}: no replicas fit together"
 
     def _status(self, stage: str) -> StageStatus:
         pool = self._membership.pools[stage]

@@ -20,6 +20,8 @@ class OrchestratorSettings:
     """So long a silent worker is left alone before it is pinged. Not below what workers allow, or they hang up."""
     outbox_messages: int = 20_000
     batch_bytes: int = 1 << 20
+    partial_ready_s: float = 30.0
+    """How long a new frontend that could serve some outputs waits for the stages of the others."""
     largest_output_bytes: int = 1 << 30
     tracing: Tracing = UNTRACED
     choose: Choose = choose

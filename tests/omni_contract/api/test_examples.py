@@ -96,3 +96,14 @@ def test_an_omni_model_speaks_from_its_last_stage_and_writes_from_its_first(fami
     assert [edge.name for edge in model.edges] == ["thinker->talker", "talker->code2wav"]
     assert model.stage("thinker").sampling["max_tokens"] == 32
     assert model.stage("talker").sampling["temperature"] == 0.9
+
+
+def test_the_omni_model_in_two_pods_is_the_same_model_placed_otherwise() -> None:
+    three, two = _example("tiny-qwen2.5-omni.yaml", CPU_ONLY), _example("tiny-qwen2.5-omni-two-pods.yaml", CPU_ONLY)
+
+    assert two.stages == three.stages
+    assert [group.stages for group in two.groups] == [("talker", "code2wav")]
+    assert [(edge.name, edge.shares_memory) for edge in two.edges] == [
+        ("thinker->talker", False),
+        ("talker->code2wav", True),
+    ]

@@ -10,7 +10,7 @@ from omni_operator.plan.conditions import Reason
 from omni_operator.plan.observe import Observed
 from omni_operator.plan.status import MESSAGE_LIMIT, Pass, read_status, rejected_status, status_of
 from tests.support.fake_kube import rolled_out
-from tests.support.operator_models import a_model, a_record, a_spec, children_of, resolved
+from tests.support.operator_models import a_model, a_record, a_spec, a_stage, children_of, resolved
 
 NOW = "2026-11-30T13:00:00Z"
 REPLICAS = {"encoder": 1, "denoiser": 1, "decoder": 1, "frontend": 1}
@@ -52,7 +52,8 @@ OVERDUE = {
 
 
 def test_every_condition_is_always_there() -> None:
-    kinds = ["Accepted", "ConnectorsReady", "StagesReady", "FrontendReady", "Progressing", "Stalled", "Ready"]
+    kinds = ["Accepted", "ConnectorsReady", "StagesReady", "FrontendReady", "Degraded"]
+    kinds += ["Progressing", "Stalled", "Ready"]
     for status in (
         status_of(observed(), a_pass(), NOW),
         status_of(observed(denoiser=STARTING), a_pass(), NOW),
@@ -258,3 +259,44 @@ def test_each_stage_of_a_pod_is_told_what_is_seen_of_the_pod() -> None:
     away = status_of(observed(model, **{group: NOT_READY}), done, NOW)
     assert away.stages_ready == "1/3"
     assert stage(away, "denoiser").message == stage(away, "decoder").message == "0 of 1 replicas are ready"
+
+
+def talking(*away: str, suspended: bool = False) -> OmniModelStatus:
+    """Of a model that writes and speaks, without a ready replica of what is away."""
+    thinker = a_stage("thinker", output={"modality": "text"})
+    spec = a_spec(thinker, a_stage("vocoder", output={"modality": "audio"}), suspend=suspended)
+    model = a_model(spec)
+    done = a_pass(model=resolved(model), record=a_record(model), replicas={"thinker": 1, "vocoder": 1, "frontend": 1})
+    return status_of(observed(model, **dict.fromkeys(away, NOT_READY)), done, NOW)
+
+
+def test_a_model_that_gives_every_answer_is_not_degraded() -> None:
+    status = talking()
+    assert condition(status, "Degraded") == ("False", "AllServed")
+    assert [(one.modality, one.servable, one.message) for one in status.outputs] == [
+        ("text", True, ""),
+        ("audio", True, ""),
+    ]
+
+
+def test_a_model_that_lost_its_voice_says_what_goes_on_and_what_does_not() -> None:
+    status = talking("vocoder")
+    assert condition(status, "Degraded") == ("True", "PartlyServed")
+    said = next(one.message for one in status.conditions if one.type == "Degraded")
+    assert said == "text can be served; no audio: vocoder: 0 of 1 replicas are ready"
+    assert [(one.modality, one.servable) for one in status.outputs] == [("text", True), ("audio", False)]
+
+
+@pytest.mark.parametrize("away", ["thinker", "frontend"])
+def test_a_model_that_can_answer_nothing_says_so(away: str) -> None:
+    assert condition(talking(away), "Degraded") == ("True", "NotServed")
+
+
+def test_one_replica_of_each_stage_is_enough_for_every_answer() -> None:
+    status = status_of(observed(denoiser={"readyReplicas": 1, "availableReplicas": 0}), a_pass(), NOW)
+    assert condition(status, "Ready")[0] == "False"
+    assert condition(status, "Degraded") == ("False", "AllServed")
+
+
+def test_a_suspended_model_is_not_degraded() -> None:
+    assert condition(talking("thinker", "vocoder", suspended=True), "Degraded") == ("False", "Suspended")

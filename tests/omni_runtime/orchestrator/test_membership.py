@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,8 @@ from omni_contract.wire.stage_table import StageTable
 from omni_runtime.orchestrator import Orchestrator, OrchestratorSettings, SessionRequest, collect
 from omni_runtime.orchestrator.discovery.protocol import Topology
 from tests.support.fake_model import address, fake_worker, located
-from tests.support.stage_tables import chain
+from tests.support.stage_tables import chain, edge, stage
+from tests.support.stage_tables import table as stage_table
 
 
 class Told:
@@ -32,9 +34,9 @@ class Told:
 
 
 @asynccontextmanager
-async def told(table: StageTable) -> AsyncIterator[tuple[Orchestrator, Told]]:
+async def told(table: StageTable, **changes: Any) -> AsyncIterator[tuple[Orchestrator, Told]]:
     discovery = Told()
-    settings = OrchestratorSettings("test", reconnect_first_s=0.01)
+    settings = OrchestratorSettings("test", reconnect_first_s=0.01, **changes)
     async with Orchestrator(table, discovery, settings).running() as orchestrator:
         yield orchestrator, discovery
 
@@ -146,3 +148,38 @@ async def test_it_is_ready_once_every_stage_was_seen_live_and_stays_so(tmp_path:
         await until(lambda: not orchestrator.servable()["image"])
         assert orchestrator.is_ready
         assert replicas_of(orchestrator) == {"encoder": {"encoder-0"}, "decoder": set()}
+
+
+def speaker() -> StageTable:
+    return stage_table([stage("thinker", "text"), stage("vocoder", "audio")], [edge("thinker", "vocoder")])
+
+
+async def test_a_loss_names_the_output_and_the_stages_that_are_away(tmp_path: Path) -> None:
+    table = speaker()
+    async with fake_worker(table, "thinker", tmp_path), told(table) as (orchestrator, discovery):
+        assert orchestrator.losses() == {
+            "text": "no text: no replica of thinker is ready",
+            "audio": "no audio: no replica of thinker, vocoder is ready",
+        }
+        discovery.say(table, tmp_path, thinker=(0,), vocoder=(0,))
+        await until(lambda: orchestrator.servable()["text"])
+        assert orchestrator.losses() == {"audio": "no audio: no replica of vocoder is ready"}
+        assert not orchestrator.is_ready
+
+
+async def test_a_frontend_that_waited_for_a_stage_in_vain_takes_requests_for_the_other_outputs(tmp_path: Path) -> None:
+    table = speaker()
+    async with fake_worker(table, "thinker", tmp_path), told(table, partial_ready_s=0.01) as (orchestrator, discovery):
+        discovery.say(table, tmp_path, thinker=(0,), vocoder=(0,))
+        await asyncio.wait_for(orchestrator.wait_ready(), 5)
+        assert orchestrator.servable() == {"text": True, "audio": False}
+        assert (await orchestrator.run(replace(request(), modalities=("text",)))).replicas == {"thinker": "thinker-0"}
+
+
+async def test_a_frontend_that_can_serve_nothing_never_gets_ready(tmp_path: Path) -> None:
+    table = speaker()
+    async with fake_worker(table, "vocoder", tmp_path), told(table, partial_ready_s=0) as (orchestrator, discovery):
+        discovery.say(table, tmp_path, thinker=(0,), vocoder=(0,))
+        await until(lambda: replicas_of(orchestrator)["vocoder"] == {"vocoder-0"})
+        await asyncio.sleep(0.01)
+        assert not orchestrator.is_ready

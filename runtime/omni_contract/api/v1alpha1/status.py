@@ -14,7 +14,7 @@ class Condition(ApiModel):
     """One aspect of the model's state."""
 
     type: Annotated[str, Field(min_length=1, max_length=63)] = Field(
-        description="Accepted, ConnectorsReady, StagesReady, FrontendReady, Progressing, Stalled or Ready."
+        description="Accepted, ConnectorsReady, StagesReady, FrontendReady, Degraded, Progressing, Stalled or Ready."
     )
     status: Literal["True", "False", "Unknown"] = Field(description="Whether the condition holds.")
     reason: Annotated[str, Field(min_length=1, max_length=128)] = Field(
@@ -44,6 +44,14 @@ class StageStatus(ApiModel):
     hint: Sentence = Field("", description="What to do about it.")
 
 
+class OutputStatus(ApiModel):
+    """One kind of answer that the model can give."""
+
+    modality: Annotated[str, Field(min_length=1, max_length=63)] = Field(description="text, image, audio or video.")
+    servable: bool = Field(description="Whether each stage that it needs has a ready replica, and the frontend too.")
+    message: Sentence = Field("", description="What keeps it from being served.")
+
+
 class Endpoints(ApiModel):
     """Where clients find the model."""
 
@@ -67,6 +75,9 @@ class OmniModelStatus(ApiModel):
     )
     stages: Annotated[tuple[StageStatus, ...], Field(max_length=16), ListMap(("name",))] = Field(
         (), description="The state of each stage."
+    )
+    outputs: Annotated[tuple[OutputStatus, ...], Field(max_length=16), ListMap(("modality",))] = Field(
+        (), description="What can be served now: while stages are away, the answers that do not need them go on."
     )
     stages_ready: Annotated[str, Field(max_length=16)] = Field(
         "", description='Ready stages out of all, for example "2/3".'

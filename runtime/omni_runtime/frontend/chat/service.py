@@ -126,10 +126,8 @@ class ChatService:
 
     def _lost_sound(self) -> OmniError | None:
         """Text need not wait for stages that are away now."""
-        if self._orchestrator.servable()["audio"]:
-            return None
-        away = [stage.name for stage in self._orchestrator.stages() if not stage.is_live]
-        return OmniError(ErrorCode.STAGE_UNAVAILABLE, f"no audio: no replica of {', '.join(away)} is ready")
+        loss = self._orchestrator.losses().get("audio")
+        return None if loss is None else OmniError(ErrorCode.STAGE_UNAVAILABLE, loss)
 
     async def _whole(self, chat: Chat, number: int) -> WholeChoice:
         choice = WholeChoice(chat.heads[number])
