@@ -1,4 +1,4 @@
-"""Every seam between the ar engine and vLLM, for the one version that an image has. Importing it takes seconds.
+"""Every seam between the ar engine and vLLM, from 0.26 to 0.32. Importing it takes seconds.
 
 What crosses it are our own values: arguments by name, prompts, steps, our errors.
 """
@@ -11,9 +11,10 @@ from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
-from vllm import SamplingParams
+import vllm
+from packaging.version import Version
+from vllm import SamplingParams, exceptions
 from vllm.engine.arg_utils import AsyncEngineArgs
-from vllm.exceptions import VLLMClientError
 from vllm.lora.request import LoRARequest
 from vllm.multimodal import MULTIMODAL_REGISTRY
 from vllm.outputs import CompletionOutput, RequestOutput
@@ -42,6 +43,11 @@ SHUTDOWN_GRACE_S = 2.0
 """The interpreter of a loaded process takes seconds to take itself apart."""
 ENDS: Mapping[str, FinishReason] = {"stop": "stop", "length": "length", "repetition": "stop"}
 """vLLM's reasons for a good end, in ours."""
+REFUSALS = (getattr(exceptions, "VLLMClientError", exceptions.VLLMNotFoundError), ValueError, TypeError)
+"""What vLLM raises about a request; 0.26 has no class of its own for most of them."""
+HEEDS_BOUNDS = Version(vllm.__version__) >= Version("0.32")
+"""Whether vLLM's own scheduler bounds each part of a streamed prompt by itself."""
+SCHEDULERS = "omni_runtime.engines.ar.compat_scheduler"
 
 
 class Vllm:
@@ -135,7 +141,7 @@ class Vllm:
     @property
     def unfinished(self) -> int:
         """Requests that vLLM works on."""
-        return int(self._llm.get_num_unfinished_requests())
+        return int(self._llm.output_processor.get_num_unfinished_requests())
 
     @property
     def has_died(self) -> bool:
@@ -178,7 +184,14 @@ def _engine_args(arguments: Mapping[str, object]) -> AsyncEngineArgs:
     for name in arguments:
         if name not in known:
             raise UnusableEngineError(f'vLLM has no engine argument "{name}"{did_you_mean(name, list(known))}')
-    return AsyncEngineArgs(**cast(Any, arguments))
+    return AsyncEngineArgs(**cast(Any, {**arguments, **_scheduler(arguments)}))
+
+
+def _scheduler(arguments: Mapping[str, object]) -> Mapping[str, object]:
+    if HEEDS_BOUNDS or not arguments.get("enable_prompt_embeds"):
+        return {}
+    name = "OneAfterAnother" if arguments.get("async_scheduling") is False else "OneAhead"
+    return {"scheduler_cls": f"{SCHEDULERS}.{name}"}
 
 
 def _prompt(prompt: Prompt) -> Any:
@@ -233,13 +246,13 @@ def _translated(param: str) -> Iterator[None]:
         yield
     except EngineDeadError as error:
         raise EngineDiedError(str(error)) from error
-    except (VLLMClientError, EngineGenerateError, ValueError, TypeError) as error:
+    except (EngineGenerateError, *REFUSALS) as error:
         raise _refusal(error, param) from error
 
 
 def _refusal(error: Exception, param: str) -> OmniError:
     cause = error.__cause__ if isinstance(error, EngineGenerateError) else error
-    if isinstance(cause, VLLMClientError | ValueError | TypeError):
+    if isinstance(cause, REFUSALS):
         named = getattr(cause, "parameter", None)
         return OmniError(ErrorCode.INVALID_REQUEST, str(cause)[:MAX_TEXT], named if named in RULES else param)
     return OmniError(ErrorCode.STAGE_FAILED, f"{type(cause).__name__}: {str(cause)[:MAX_TEXT]}")

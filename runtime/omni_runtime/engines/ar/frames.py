@@ -46,23 +46,12 @@ class Frame:
     speech: Speech
 
 
-@dataclass(frozen=True)
-class Leaving:
-    """Frames on their way to the host."""
-
-    frames: Sequence[Frame]
-    codes: torch.Tensor
-    arrived: Any
-    """An event of the device; None if they are there."""
-
-
 class FrameMaker:
     def __init__(self, runner: Any, address: str) -> None:
         model: MakesFrames = runner.get_model()
         self._runner = runner
         self._socket = StateSocket(address)
         self._speeches: dict[str, Speech] = {}
-        self._leaving: Leaving | None = None
         width, self._device = runner.model_config.get_hidden_size(), runner.device
         self._states = torch.zeros((runner.max_num_reqs, width), dtype=runner.dtype, device=self._device)
         self._further = model.further_codes
@@ -85,13 +74,10 @@ class FrameMaker:
             self._make(new, embedded)
 
     def keep(self, takers: Sequence[Taker], output: torch.Tensor) -> None:
-        """The state that each request's next token comes from; the step's frames leave meanwhile."""
+        """The state that each request's next token comes from."""
         slots = torch.tensor([(self._speech(taker.request_id).slot, taker.end - 1) for taker in takers])
         where, last = on_device(slots, self._device).unbind(1)
         self._states.index_copy_(0, where, output[last])
-        if self._leaving is not None:
-            self._send(self._leaving)
-            self._leaving = None
 
     def _make(self, frames: Sequence[Frame], embedded: torch.Tensor) -> None:
         numbers = torch.tensor([_numbers(frame) for frame in frames])
@@ -102,13 +88,8 @@ class FrameMaker:
         for row, frame in enumerate(frames):
             frame.speech.sums.append((sums, row))
         first = self._runner.input_ids.gpu[places]
-        self._leaving = _leaving(frames, torch.cat((first[:, None], codes), dim=1).int())
-
-    def _send(self, leaving: Leaving) -> None:
-        if leaving.arrived is not None:
-            leaving.arrived.synchronize()
-        requests = [(str(frame.taker.extra.get(STATES_KEY, "")), frame.number, 1) for frame in leaving.frames]
-        self._socket.send(requests, [leaving.codes])
+        requests = [(str(frame.taker.extra.get(STATES_KEY, "")), frame.number, 1) for frame in frames]
+        self._socket.send(requests, [torch.cat((first[:, None], codes), dim=1).int()])
 
     def _speech(self, request_id: str) -> Speech:
         if request_id not in self._speeches:
@@ -123,13 +104,3 @@ class FrameMaker:
 def _numbers(frame: Frame) -> tuple[int, int, int, int, bool]:
     params, extra = frame.taker.params, frame.taker.extra
     return frame.place, frame.speech.slot, int(extra[SEED_KEY]), frame.number, params.temperature < GREEDY_BELOW
-
-
-def _leaving(frames: Sequence[Frame], codes: torch.Tensor) -> Leaving:
-    if codes.device.type == "cpu":
-        return Leaving(frames, codes, None)
-    host = torch.empty(codes.shape, dtype=codes.dtype, pin_memory=True)
-    host.copy_(codes, non_blocking=True)
-    arrived = torch.cuda.Event()
-    arrived.record()
-    return Leaving(frames, host, arrived)

@@ -21,6 +21,10 @@ LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 COMPAT_WORKER = "omni_runtime.engines.ar.compat_worker"
 MODELS_KEY = "omni_models"
 """In vLLM's additional configuration: classes of ours by the name of their architecture."""
+LAYERS_KEY = "omni_layers"
+"""There, too: layers inside the model whose states leave."""
+UNCOMPILED_GRAPHS: Mapping[str, object] = {"mode": 0, "cudagraph_mode": "FULL"}
+"""A step is one graph of the model's own operators; a compiler would not see what is taken between them."""
 WHOLE_MODEL = ArModel()
 """Without a family: any model that vLLM knows."""
 
@@ -85,13 +89,12 @@ class ArSettings:
         return self.block.hidden_layers or (own(self.folder) if callable(own) else own)
 
     @property
-    def _reads_inner_layers(self) -> bool:
-        """What happens between the layers of a compiled model is not to be seen."""
-        return any(layer > 0 for layer in self.hidden_layers)
+    def _inner_layers(self) -> list[int]:
+        return [layer for layer in self.hidden_layers if layer > 0]
 
     @property
     def _is_eager(self) -> bool:
-        return self.is_on_cpu or self._reads_inner_layers if self.block.eager is None else self.block.eager
+        return self.is_on_cpu if self.block.eager is None else self.block.eager
 
     @property
     def vllm_sleeps(self) -> bool:
@@ -113,8 +116,6 @@ class ArSettings:
         return {**arguments, **self.block.extra_args}
 
     def _check_hidden_layers(self) -> None:
-        if self._reads_inner_layers and not self._is_eager:
-            raise UnusableEngineError("states of layers inside the model need eager: true")
         if self.hidden_layers and self.block.parallelism.pipeline > 1:
             raise UnusableEngineError("hidden states come from one process; set parallelism.pipeline to 1")
 
@@ -156,10 +157,17 @@ class ArSettings:
         """What the family says of the part; what it leaves out is as for any model."""
         model = self.model
         arguments: dict[str, object] = {}
+        additional: dict[str, object] = {}
         if model.config is not None:
             arguments["hf_overrides"] = model.config
         if model.architecture is not None and model.implementation is not None:
-            arguments["additional_config"] = {MODELS_KEY: {model.architecture: model.implementation}}
+            additional[MODELS_KEY] = {model.architecture: model.implementation}
+        if self.hidden_layers:
+            additional[LAYERS_KEY] = self._inner_layers
+        if additional:
+            arguments["additional_config"] = additional
+        if self._inner_layers and not self._is_eager:
+            arguments["compilation_config"] = UNCOMPILED_GRAPHS
         if model.takes_rows:
             # Its tokens say nothing of its input, and the checkpoint's tokenizer and defaults are for others.
             arguments |= {"enable_prompt_embeds": True, "enable_prefix_caching": False}

@@ -82,12 +82,16 @@ def test_another_engines_block_is_a_defect():
         settings_of(stage_file("thinker", FakeEngine()))
 
 
-def test_states_of_inner_layers_need_an_eager_model_in_one_process():
-    assert settings(Vendor.NVIDIA, hidden_layers=[0, -1]).engine_arguments()["enforce_eager"] is False
-    assert settings(Vendor.NVIDIA, hidden_layers=[4]).engine_arguments()["enforce_eager"] is True
+def test_states_of_inner_layers_are_taken_from_graphs_that_nothing_compiled():
+    outer, inner = (settings(Vendor.NVIDIA, hidden_layers=layers).engine_arguments() for layers in ([0, -1], [0, 4]))
+    assert "compilation_config" not in outer and outer["enforce_eager"] is False
+    assert inner["compilation_config"] == {"mode": 0, "cudagraph_mode": "FULL"} and inner["enforce_eager"] is False
+    assert (outer["additional_config"], inner["additional_config"]) == ({"omni_layers": []}, {"omni_layers": [4]})
+    assert "compilation_config" not in settings(Vendor.NVIDIA, hidden_layers=[4], eager=True).engine_arguments()
+
+
+def test_states_come_from_one_process():
     assert settings(hidden_layers=[0]).environment["VLLM_USE_V2_MODEL_RUNNER"] == "0"
-    with pytest.raises(UnusableEngineError, match="need eager: true"):
-        settings(Vendor.NVIDIA, hidden_layers=[4], eager=False).engine_arguments()
     with pytest.raises(UnusableEngineError, match=r"set parallelism\.pipeline to 1"):
         settings(Vendor.NVIDIA, hidden_layers=[-1], parallelism={"pipeline": 2}).engine_arguments()
 
