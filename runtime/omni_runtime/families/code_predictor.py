@@ -1,12 +1,13 @@
 """The code predictor behind a talker: of each frame's first code it makes the others, one group after another.
 
 A small decoder with a head and a table for each group. All shapes are those of the batch, and nothing waits for the
-host, so that a graph can hold a whole frame. What a speech draws depends on its seed and its place alone.
+host, so that a graph can hold a whole frame. What a speech draws depends on its seed and its place alone. What is
+between two products of matrices is a function of its own, each of which may be compiled into a kernel or two.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import nn
@@ -18,8 +19,15 @@ PREFIX_ROWS = 2
 """The talker's state and its code's row, which a frame begins with."""
 HALVES = {"q_proj": 0, "k_proj": 1, "v_proj": 2, "gate_proj": 0, "up_proj": 1}
 """Where matrices that a checkpoint keeps apart are in the joined ones."""
-Cache: TypeAlias = list[tuple[torch.Tensor, torch.Tensor]]
-"""Of each layer, keys and values of shape (frames, heads, rows, head size)."""
+KeysAndValues: TypeAlias = tuple[torch.Tensor, torch.Tensor]
+"""Of one layer, each of shape (frames, heads of keys, heads of queries for each, rows, head size)."""
+
+
+class Turns(NamedTuple):
+    """Cosines and sines of places in a frame, of shape (places, head size)."""
+
+    cosines: torch.Tensor
+    sines: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -44,6 +52,7 @@ class CodePredictor(nn.Module):  # type: ignore[misc]
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
         self.norm = Norm(config.hidden_size, config.rms_norm_eps)
         self._config = config
+        self._between = Between()
         angles = _angles(config)
         self.register_buffer("_cosines", angles.cos(), persistent=False)
         self.register_buffer("_sines", angles.sin(), persistent=False)
@@ -54,15 +63,19 @@ class CodePredictor(nn.Module):  # type: ignore[misc]
         `states` are the talker's, which made the frame's first code; `code_rows` are that code's.
         """
         noise = gumbel_noise(draws, self.further_groups, self._config.vocab_size)
-        cache: Cache = [self._empty_cache(states) for _ in self.layers]
+        kept = [self._empty_cache(states) for _ in self.layers]
         rows, summed, codes = torch.stack((states, code_rows), dim=1), torch.zeros_like(states), list[torch.Tensor]()
         for group in range(self.further_groups):
-            made = self._decoded(rows, cache, first=group + PREFIX_ROWS - 1 if group else 0)
+            made = self._decoded(rows, kept, first=group + PREFIX_ROWS - 1 if group else 0)
             logits = functional.linear(made[:, -1], self.lm_head[group]).float()
-            codes.append(_chosen(logits, noise[:, group], draws.is_greedy))
+            codes.append(self._between.chosen(logits, noise[:, group], draws.is_greedy))
             rows = functional.embedding(codes[-1], self.codec_embedding[group])[:, None]
             summed = summed + rows[:, 0]
         return torch.stack(codes, dim=1), summed
+
+    def compile_between(self) -> None:
+        """For devices, where each small operation would be a kernel of its own."""
+        self._between = Between(*(torch.compile(function, dynamic=True) for function in self._between))
 
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
         """From a checkpoint of transformers', whose matrices are apart; what was filled, by its names here."""
@@ -75,17 +88,21 @@ class CodePredictor(nn.Module):  # type: ignore[misc]
             loaded.add(own)
         return loaded
 
-    def _empty_cache(self, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        config = self._config
-        shape = (len(like), config.num_key_value_heads, config.num_code_groups, config.head_dim)
+    def _empty_cache(self, like: torch.Tensor) -> KeysAndValues:
+        heads, kv_heads, size = _heads(self._config)
+        shape = (len(like), kv_heads, heads // kv_heads, self._config.num_code_groups, size)
         return like.new_empty(shape), like.new_empty(shape)
 
-    def _decoded(self, rows: torch.Tensor, cache: Cache, first: int) -> torch.Tensor:
+    def _decoded(self, rows: torch.Tensor, kept: list[KeysAndValues], first: int) -> torch.Tensor:
         end = first + rows.shape[1]
-        cosines, sines = (table[first:end].to(rows.dtype) for table in (self._cosines, self._sines))
-        for layer, kept in zip(self.layers, cache, strict=True):
-            rows = layer(rows, cosines, sines, kept, first)
-        normed: torch.Tensor = self.norm(rows)
+        turns = Turns(*(table[first:end].to(rows.dtype) for table in (self._cosines, self._sines)))
+        norms = [*(layer.input_layernorm for layer in self.layers[1:]), self.norm]
+        normed = self.layers[0].input_layernorm(rows)
+        for layer, own, next_norm in zip(self.layers, kept, norms, strict=True):
+            attended = layer.self_attn(normed, turns, own, first, self._between)
+            rows, normed = self._between.added(rows, attended, *layer.post_attention_layernorm.terms)
+            gated = self._between.gated(functional.linear(normed, layer.gate_up_proj))
+            rows, normed = self._between.added(rows, functional.linear(gated, layer.down_proj), *next_norm.terms)
         return normed
 
 
@@ -98,46 +115,26 @@ class Layer(nn.Module):  # type: ignore[misc]
         self.gate_up_proj = nn.Parameter(torch.empty(2 * config.intermediate_size, config.hidden_size))
         self.down_proj = nn.Parameter(torch.empty(config.hidden_size, config.intermediate_size))
 
-    def forward(
-        self,
-        rows: torch.Tensor,
-        cosines: torch.Tensor,
-        sines: torch.Tensor,
-        kept: tuple[torch.Tensor, torch.Tensor],
-        first: int,
-    ) -> torch.Tensor:
-        rows = rows + self.self_attn(self.input_layernorm(rows), cosines, sines, kept, first)
-        gate, up = functional.linear(self.post_attention_layernorm(rows), self.gate_up_proj).chunk(2, dim=-1)
-        return rows + functional.linear(functional.silu(gate) * up, self.down_proj)
-
 
 class Attention(nn.Module):  # type: ignore[misc]
     def __init__(self, config: Any) -> None:
         super().__init__()
-        self._heads, self._kv_heads, self._size = _heads(config)
+        self._size = config.head_dim
         self.qkv_proj = nn.Parameter(torch.empty(sum(_qkv_sizes(config)), config.hidden_size))
-        self.o_proj = nn.Parameter(torch.empty(config.hidden_size, self._heads * self._size))
+        self.o_proj = nn.Parameter(torch.empty(config.hidden_size, config.num_attention_heads * self._size))
         self.q_norm = Norm(self._size, config.rms_norm_eps)
         self.k_norm = Norm(self._size, config.rms_norm_eps)
 
     def forward(
-        self,
-        rows: torch.Tensor,
-        cosines: torch.Tensor,
-        sines: torch.Tensor,
-        kept: tuple[torch.Tensor, torch.Tensor],
-        first: int,
+        self, rows: torch.Tensor, turns: Turns, kept: KeysAndValues, first: int, between: "Between"
     ) -> torch.Tensor:
         frames, count, _ = rows.shape
-        heads = functional.linear(rows, self.qkv_proj).view(frames, count, -1, self._size).transpose(1, 2)
-        queries, keys, values = heads.split((self._heads, self._kv_heads, self._kv_heads), dim=1)
-        queries = _turned(self.q_norm(queries), cosines, sines)
         end = first + count
-        kept[0][:, :, first:end] = _turned(self.k_norm(keys), cosines, sines)
-        kept[1][:, :, first:end] = values
-        attended = functional.scaled_dot_product_attention(
-            queries, kept[0][:, :, :end], kept[1][:, :, :end], is_causal=count == end and count > 1, enable_gqa=True
-        )
+        heads = functional.linear(rows, self.qkv_proj).view(frames, count, -1, self._size).transpose(1, 2)
+        keys, values = (cache[..., first:end, :] for cache in kept)
+        queries = between.placed(heads, (self.q_norm.weight, *self.k_norm.terms), turns, keys, values)
+        keys, values = (cache.flatten(1, 2)[:, :, :end] for cache in kept)
+        attended = functional.scaled_dot_product_attention(queries, keys, values, is_causal=count > 1)
         return functional.linear(attended.transpose(1, 2).reshape(frames, count, -1), self.o_proj)
 
 
@@ -147,8 +144,69 @@ class Norm(nn.Module):  # type: ignore[misc]
         self.weight = nn.Parameter(torch.ones(width))
         self._epsilon = epsilon
 
+    @property
+    def terms(self) -> tuple[torch.Tensor, float]:
+        return self.weight, self._epsilon
+
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
-        return functional.rms_norm(rows, self.weight.shape, self.weight, self._epsilon)
+        return _normed(rows, *self.terms)
+
+
+def _normed(rows: torch.Tensor, weight: torch.Tensor, epsilon: float) -> torch.Tensor:
+    return functional.rms_norm(rows, weight.shape, weight, epsilon)
+
+
+def _added(
+    rows: torch.Tensor, more: torch.Tensor, weight: torch.Tensor, epsilon: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The sum, as it is and normed."""
+    rows = rows + more
+    return rows, _normed(rows, weight, epsilon)
+
+
+def _gated(gate_and_up: torch.Tensor) -> torch.Tensor:
+    gate, up = gate_and_up.chunk(2, dim=-1)
+    return functional.silu(gate) * up
+
+
+def _placed(
+    heads: torch.Tensor,
+    norms: tuple[torch.Tensor, torch.Tensor, float],
+    turns: Turns,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+) -> torch.Tensor:
+    """The queries; what is for the others to see goes into `keys` and `values`, once for each head that looks at it."""
+    of_queries, of_keys, epsilon = norms
+    kv_heads = keys.shape[1]
+    queries, own_keys, own_values = heads.split((heads.shape[1] - 2 * kv_heads, kv_heads, kv_heads), dim=1)
+    keys.copy_(_turned(_normed(own_keys, of_keys, epsilon), turns)[:, :, None].expand_as(keys))
+    values.copy_(own_values[:, :, None].expand_as(values))
+    return _turned(_normed(queries, of_queries, epsilon), turns)
+
+
+def _turned(rows: torch.Tensor, turns: Turns) -> torch.Tensor:
+    first, second = rows.chunk(2, dim=-1)
+    return rows * turns.cosines + torch.cat((-second, first), dim=-1) * turns.sines
+
+
+def _chosen(logits: torch.Tensor, noise: torch.Tensor, is_greedy: torch.Tensor) -> torch.Tensor:
+    """The likeliest code, or one drawn from the likeliest ones: the highest with noise on top is such a draw."""
+    best, candidates = logits.topk(min(TOP_K, logits.shape[-1]))
+    likely = best.softmax(-1)
+    is_out = likely.cumsum(-1) - likely >= TOP_P
+    noisy = (best + noise.gather(-1, candidates)).masked_fill(is_out, -torch.inf)
+    place = noisy.argmax(-1).masked_fill(is_greedy, 0)
+    return candidates.gather(-1, place[:, None])[:, 0]
+
+
+class Between(NamedTuple):
+    """What happens between products of matrices."""
+
+    added: Callable[..., tuple[torch.Tensor, torch.Tensor]] = _added
+    gated: Callable[..., torch.Tensor] = _gated
+    placed: Callable[..., torch.Tensor] = _placed
+    chosen: Callable[..., torch.Tensor] = _chosen
 
 
 def gumbel_noise(draws: Draws, groups: int, candidates: int) -> torch.Tensor:
@@ -171,21 +229,6 @@ def _mixed(bits: torch.Tensor) -> torch.Tensor:
     bits = (bits ^ (bits >> 16)) * MULTIPLIERS[0] & MASK
     bits = (bits ^ (bits >> 15)) * MULTIPLIERS[1] & MASK
     return bits ^ (bits >> 16)
-
-
-def _chosen(logits: torch.Tensor, noise: torch.Tensor, is_greedy: torch.Tensor) -> torch.Tensor:
-    """The likeliest code, or one drawn from the likeliest ones: the highest with noise on top is such a draw."""
-    best, candidates = logits.topk(min(TOP_K, logits.shape[-1]))
-    likely = best.softmax(-1)
-    is_out = likely.cumsum(-1) - likely >= TOP_P
-    noisy = (best + noise.gather(-1, candidates)).masked_fill(is_out, -torch.inf)
-    place = noisy.argmax(-1).masked_fill(is_greedy, 0)
-    return candidates.gather(-1, place[:, None])[:, 0]
-
-
-def _turned(rows: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
-    first, second = rows.chunk(2, dim=-1)
-    return rows * cosines + torch.cat((-second, first), dim=-1) * sines
 
 
 def _angles(config: Any) -> torch.Tensor:
