@@ -14,8 +14,8 @@ from omni_contract.wire.codec import decode, encode
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload, Value
 from omni_contract.wire.stage_file import StageFile
-from omni_runtime.engines.ar.engine import ArEngine, create
-from omni_runtime.engines.protocol import StageItem, StageRequest, StageUsage
+from omni_runtime.engines.protocol import Engine, StageItem, StageRequest, StageUsage
+from omni_runtime.engines.registry import create_engine
 
 JUDGE = Path(__file__).with_name("ar_reference.py")
 SMALL = {"dtype": "float32", "max_model_length": 512, "max_sequences": 32, "kv_cache_size": "64Mi"}
@@ -42,8 +42,8 @@ def ar_file(
 
 
 @asynccontextmanager
-async def loaded(file: StageFile) -> AsyncIterator[ArEngine]:
-    engine = create(file)
+async def loaded(file: StageFile) -> AsyncIterator[Any]:
+    engine = create_engine(file)
     try:
         await engine.load(lambda line: None)
         yield engine
@@ -79,7 +79,7 @@ class Answer:
         return self.items[-1].get("finish_reason")
 
 
-async def answer(engine: ArEngine, request: StageRequest) -> Answer:
+async def answer(engine: Engine, request: StageRequest) -> Answer:
     items: list[dict[str, Any]] = []
     usage = None
     async for event in engine.run(request):

@@ -1,4 +1,7 @@
-"""The ar engine on a tiny model, as the worker drives it: equal to transformers, alone and among neighbours."""
+"""The ar engine on a tiny model, as the worker drives it: equal to transformers, alone and among neighbours.
+
+Backend `transformers` keeps the protocol that vLLM does; `ON_VLLM` is what only the other one does.
+"""
 
 import asyncio
 import multiprocessing
@@ -10,7 +13,9 @@ from transformers import AutoTokenizer
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array
-from omni_runtime.engines.protocol import EngineDiedError, ResetsCache, Sleeps, StageRequest
+from omni_runtime.engines.protocol import EngineDiedError, ResetsCache, Sleeps, StageRequest, UnusableEngineError
+from omni_runtime.engines.registry import create_engine
+from omni_runtime.families.registry import family
 from tests.models import tiny_text
 from tests.models.ar_engines import Answer, answer, ar_file, asked, chat, judged, loaded
 
@@ -20,6 +25,7 @@ PROMPTS = ([3, 5, 7, 11], [200, 201], list(range(40, 140)), [9], [300, 2, 300, 2
 LENGTH = {"max_tokens": 24, "min_tokens": 24}
 GREEDY = {"temperature": 0.0, **LENGTH}
 SAMPLED = {"temperature": 1.0, "top_p": 0.95, "top_k": 40, "seed": 7, **LENGTH}
+ON_VLLM = pytest.mark.parametrize("engine", ["vllm"], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +35,9 @@ def tiny(tmp_path_factory):
     return folder
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def engine(tiny):
-    async with loaded(ar_file(tiny)) as engine:
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["vllm", "transformers"])
+async def engine(request, tiny):
+    async with loaded(ar_file(tiny, backend=request.param)) as engine:
         yield engine
 
 
@@ -209,6 +215,7 @@ async def test_closed_requests_leave_room_for_others(engine):
     assert engine.heartbeat_age_s() == 0
 
 
+@ON_VLLM
 async def test_cancelling_a_reader_ends_its_request_within_a_few_steps(engine):
     """The engine counts what it makes; a request that nobody reads any more makes nothing."""
     seen = asyncio.Event()
@@ -233,6 +240,20 @@ async def test_what_another_stage_made_is_the_prompt(engine):
     assert chained.token_ids == direct.token_ids
 
 
+@pytest.mark.parametrize(("field", "value"), [("quantization", "fp8"), ("extra_args", {"seed": 1})])
+async def test_what_only_vllm_can_do_is_refused_by_name_on_transformers(tiny, field, value):
+    with pytest.raises(UnusableEngineError, match=r"does not know ar\.(quantization|extraArgs)"):
+        create_engine(ar_file(tiny, backend="transformers", **{field: value}))
+
+
+async def test_a_model_of_several_parts_without_its_family_is_told_what_lacks(tmp_path):
+    family("qwen2.5-omni").build_tiny(tmp_path / "omni", 0, lambda line: None)
+    with pytest.raises(OmniError, match=r"name its family, and set ar\.part"):
+        async with loaded(ar_file(tmp_path / "omni", backend="transformers")):
+            pass
+
+
+@ON_VLLM
 async def test_the_cache_of_prefixes_is_forgotten_without_harm(engine):
     assert isinstance(engine, ResetsCache)
     before = await answer(engine, asked(ids(PROMPTS[2]), **GREEDY))
@@ -240,6 +261,7 @@ async def test_the_cache_of_prefixes_is_forgotten_without_harm(engine):
     assert (await answer(engine, asked(ids(PROMPTS[2]), **GREEDY))).token_ids == before.token_ids
 
 
+@ON_VLLM
 async def test_asleep_it_holds_nothing_and_awake_it_answers_as_before(engine):
     assert isinstance(engine, Sleeps)
     before: Answer = await answer(engine, asked(ids(PROMPTS[0]), **GREEDY))
@@ -251,6 +273,7 @@ async def test_asleep_it_holds_nothing_and_awake_it_answers_as_before(engine):
     assert (await answer(engine, asked(ids(PROMPTS[0]), **GREEDY))).token_ids == before.token_ids
 
 
+@ON_VLLM
 async def test_when_vllm_dies_every_request_learns_that_the_engine_did(engine):
     running = asyncio.create_task(answer(engine, asked(ids(PROMPTS[0]), max_tokens=400, ignore_eos=True)))
     await asyncio.sleep(0)

@@ -93,9 +93,10 @@ def judged(tiny, tmp_path_factory):
     return numpy.load(folder / "out.npz")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def engine(tiny):
-    async with loaded(ar_file(tiny, "thinker", hidden_layers=[0, 1, -1])) as engine:
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["vllm", "transformers"])
+async def engine(request, tiny):
+    file = ar_file(tiny, "thinker", "qwen2.5-omni", backend=request.param, hidden_layers=[0, 1, -1])
+    async with loaded(file) as engine:
         yield engine
 
 

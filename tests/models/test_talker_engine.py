@@ -18,9 +18,8 @@ from omni_contract.api.v1alpha1 import ArEngine as ArBlock
 from omni_contract.wire.chunk import Chunk
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array, Payload, Value
-from omni_runtime.engines.protocol import StageItem, StageRequest, StageUsage, UnusableEngineError
-from omni_runtime.engines.registry import create_engine
-from omni_runtime.engines.talker import create
+from omni_runtime.engines.ar_transformers import create
+from omni_runtime.engines.protocol import StageItem, StageRequest, StageUsage
 from omni_runtime.stepping.tensors import to_array
 from omni_runtime.talking.engine import TalkerEngine
 from tests.models import sounds
@@ -205,8 +204,3 @@ async def test_codes_after_waking_are_those_before(tiny_checkpoint, answers, lev
         assert await engine.sleep(level) > 100_000
         await engine.wake(lambda line: None)
         assert await said(engine, answers[0].stage_request()) == answers[0].codes.tolist()
-
-
-def test_another_part_than_the_talker_is_refused_on_transformers(tiny_checkpoint):
-    with pytest.raises(UnusableEngineError, match='not "thinker"; use vllm'):
-        create_engine(file_of(tiny_checkpoint, part="thinker"))

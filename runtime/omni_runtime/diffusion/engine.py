@@ -1,7 +1,6 @@
 """The diffusion engine: a stage's phases on a step thread, behind the protocol that the worker drives."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 from omni_contract.api.v1alpha1 import DiffusionPhase
@@ -12,11 +11,9 @@ from omni_runtime.diffusion.pipeline import PhasePipeline, Turned
 from omni_runtime.diffusion.request import parse_image_request
 from omni_runtime.engines.protocol import StageEvent, StageOutput, StageProgress, StageRequest, StageUsage
 from omni_runtime.families.protocol import DiffusionFamily
-from omni_runtime.stepping.engine import StageLimits, SteppingEngine
+from omni_runtime.stepping.engine import StageLimits, SteppingEngine, Turns
 from omni_runtime.stepping.loading import LoadPlan
 from omni_runtime.stepping.resident import Loading
-from omni_runtime.stepping.step_profile import watched
-from omni_runtime.stepping.step_thread import Ticket
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,8 @@ class DiffusionEngine(SteppingEngine[PhasePipeline]):
         if image.prompt is None and "encode" in self._settings.phases:
             raise OmniError(ErrorCode.INVALID_REQUEST, "the prompt is missing", "prompt")
         payloads = tuple(payload for edge, payload in request.inputs.items() if edge != FINAL)
-        async with self._turns(pipeline.turns(image, payloads), request.request_id) as ticket:
+        turns: Turns[Turned] = self._turns(pipeline.turns(image, payloads), request.request_id)
+        async with turns as ticket:
             usage = StageUsage()
             async for item in ticket.items():
                 if isinstance(item, StageProgress):
@@ -51,20 +49,6 @@ class DiffusionEngine(SteppingEngine[PhasePipeline]):
                 for edge in request.outputs:
                     yield StageOutput(edge, item.payload)
             yield replace(usage, compute_seconds=ticket.busy_s)
-
-    @asynccontextmanager
-    async def _turns(self, work: Iterator[Turned | None], name: str) -> AsyncIterator[Ticket[Turned]]:
-        """The work's place on the thread; however the block ends, the thread has dropped the work when it is left."""
-        self._in_flight += 1
-        ticket: Ticket[Turned] = self._thread.submit(watched(work, name, self._recording))
-        try:
-            yield ticket
-        finally:
-            self._thread.cancel(ticket)
-            try:
-                await ticket.ended()
-            finally:
-                self._in_flight -= 1
 
 
 def _load(settings: DiffusionSettings) -> Loading[PhasePipeline]:

@@ -7,7 +7,7 @@ from omni_runtime.plugins import Plugin, Registry
 
 ENGINES: Registry[EngineFactory] = Registry("engine")
 ENGINES.register("ar", Plugin("omni_runtime.engines.ar.engine", "create", extra="runtime"))
-ENGINES.register("ar-transformers", Plugin("omni_runtime.engines.talker", "create", extra="runtime"))
+ENGINES.register("ar-transformers", Plugin("omni_runtime.engines.ar_transformers", "create", extra="runtime"))
 ENGINES.register("diffusion", Plugin("omni_runtime.engines.diffusion", "create", extra="runtime"))
 ENGINES.register("generation", Plugin("omni_runtime.engines.generation", "create", extra="runtime"))
 ENGINES.register("fake", Plugin("omni_runtime.engines.fake", "create"))

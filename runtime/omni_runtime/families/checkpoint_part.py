@@ -28,24 +28,25 @@ def read_config(kind: type[C], plan: LoadPlan) -> C:
     return cast(C, kind.from_pretrained(plan.folder, local_files_only=True))
 
 
-def load_module(kind: type[M], config: PreTrainedConfig, prefix: str, plan: LoadPlan) -> M:
-    """On the plan's device, in its format; ModelLoadError if the checkpoint lacks some of its weights."""
+def load_module(kind: type[M], config: PreTrainedConfig, prefix: str | None, plan: LoadPlan) -> M:
+    """On the plan's device, in its format; ModelLoadError if the checkpoint lacks some of its weights.
+
+    `prefix` is what the checkpoint calls the part; None is the whole.
+    """
     if plan.is_dummy:
         return _random_module(kind, config, plan)
     with without_loading_report():
         module, report = kind.from_pretrained(
             plan.folder,
             config=config,
-            key_mapping={f"^{prefix}\\.": ""},
+            key_mapping={f"^{prefix}\\.": ""} if prefix else None,
             dtype=plan.dtype or "auto",
             local_files_only=True,
             output_loading_info=True,
         )
     if missing := sorted(report["missing_keys"]):
-        raise ModelLoadError(
-            f'{plan.folder} lacks {len(missing)} weights of "{prefix}", among them {missing[0]}; it is not a whole '
-            f"checkpoint of this family"
-        )
+        text = f'{plan.folder} lacks {len(missing)} weights of "{prefix or kind.__name__}", among them {missing[0]}'
+        raise ModelLoadError(f"{text}; it is not a whole checkpoint of this model")
     module.to(plan.device).eval()
     return cast(M, module)
 

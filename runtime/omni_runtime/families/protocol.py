@@ -113,6 +113,14 @@ class TalkerFamily(Protocol):
 
 
 @dataclass(frozen=True)
+class TransformersPart:
+    """How transformers reads a part of the family's checkpoint: the class, and what the whole calls the part."""
+
+    architecture: str
+    name: str
+
+
+@dataclass(frozen=True)
 class ArModel:
     """How vLLM reads a part of the family's checkpoint.
 
@@ -132,6 +140,8 @@ class ArModel:
     makes_frames: bool = False
     defaults: Mapping[str, Value] = field(default_factory=dict)
     """Of sampling parameters, under what the model file and the request say."""
+    text: TransformersPart | None = None
+    """Where backend `transformers` can make the part's text."""
 
 
 class RowKind(IntEnum):

@@ -1,9 +1,10 @@
 """The life of an engine whose torch work runs on a step thread: load, sleep, wake, profile, close. `run` is its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import torch
 
@@ -11,10 +12,12 @@ from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_runtime.engines.protocol import Profile, SleepLevel
 from omni_runtime.stepping.errors import translate
 from omni_runtime.stepping.resident import Loading, ResidentModel, StageModel
-from omni_runtime.stepping.step_profile import StepProfile
+from omni_runtime.stepping.step_profile import StepProfile, watched
 from omni_runtime.stepping.step_thread import StepThread, Ticket
 
 M = TypeVar("M", bound=StageModel)
+T = TypeVar("T")
+Turns: TypeAlias = AbstractAsyncContextManager[Ticket[T]]
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,20 @@ class SteppingEngine(Generic[M]):
             text = f'stage "{self._limits.stage}" is full: {self._in_flight} requests in flight'
             raise OmniError(ErrorCode.OVERLOADED, text)
         return self._model.ready
+
+    @asynccontextmanager
+    async def _turns(self, work: Iterator[T | None], name: str) -> AsyncIterator[Ticket[T]]:
+        """A request's place on the thread; however the block ends, the thread has dropped the work when it is left."""
+        self._in_flight += 1
+        ticket: Ticket[T] = self._thread.submit(watched(work, name, self._recording))
+        try:
+            yield ticket
+        finally:
+            self._thread.cancel(ticket)
+            try:
+                await ticket.ended()
+            finally:
+                self._in_flight -= 1
 
     def _recording(self) -> StepProfile | None:
         return self._profile if self.is_profiling else None

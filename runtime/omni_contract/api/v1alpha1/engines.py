@@ -48,8 +48,9 @@ class ArEngine(ApiModel):
 
     backend: Literal["vllm", "transformers"] = Field(
         "vllm",
-        description="What computes the tokens: vLLM, or the layers of transformers, one request at a time, slow "
-        "and exact: for talkers, and of the fields below it reads dtype.",
+        description="What computes the tokens: vLLM, or the layers of transformers, a token of one request at a time: "
+        "exact, slow, and ready within seconds. It refuses loras, quantization, parallelism and extraArgs; fields "
+        "about memory, prefixes and batches mean nothing to it.",
     )
 
     part: StageName | None = Field(

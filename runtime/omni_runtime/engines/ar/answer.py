@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload, Value
+from omni_runtime.engines.ar.inbox import Inbox
 from omni_runtime.engines.ar.items import TextItems
-from omni_runtime.engines.ar.states import Inbox
 from omni_runtime.engines.ar.step import Step
 from omni_runtime.engines.protocol import StageItem, StageUsage
 from omni_runtime.families.protocol import ArPart

@@ -11,11 +11,11 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from omni_contract.wire.errors import ErrorCode, OmniError
-from omni_contract.wire.names import FINAL
-from omni_contract.wire.payload import Payload, Value
+from omni_contract.wire.payload import Value
 from omni_contract.wire.stage_file import StageFile
 from omni_runtime.engines.ar.adapters import Adapter, Adapters
 from omni_runtime.engines.ar.engine_thread import EngineThread
+from omni_runtime.engines.ar.payloads import payload_of
 from omni_runtime.engines.ar.sampling import Sampling, sampling_of
 from omni_runtime.engines.ar.settings import ArSettings, settings_of
 from omni_runtime.engines.ar.step import Step
@@ -88,7 +88,7 @@ class ArEngine:
             ends = [*_integers(asked.sampling.get("stop_token_ids")), *model.part.stop_token_ids]
             sampling = {**asked.sampling, "stop_token_ids": ends}
             return model.vllm.generate_from_rows(request.request_id, rows, sampling, states_key)
-        payload = _payload_of(await gathered(request))
+        payload = payload_of(await gathered(request))
         prompt = await self._thread.call(partial(model.prompts.prompt, payload))
         return model.vllm.generate(request.request_id, prompt, asked.sampling, asked.adapter, states_key)
 
@@ -198,17 +198,6 @@ class _Pulse:
 
 def _integers(value: Value) -> list[int]:
     return [item for item in value if isinstance(item, int)] if isinstance(value, list) else []
-
-
-def _payload_of(inputs: Mapping[str, Payload]) -> Payload:
-    """The client's request, else what another stage made: its tokens are the prompt, unless it gives one itself."""
-    if FINAL in inputs:
-        return inputs[FINAL]
-    payload = next(iter(inputs.values()))
-    items = payload.get("items")
-    if not isinstance(items, list):
-        return payload
-    return {"prompt_token_ids": [token_id for item in items for token_id in item.get("token_ids", ())]}
 
 
 def _model_class(environment: Mapping[str, str]) -> "type[LoadedModel]":

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from omni_runtime.families.protocol import ArModel, ArPart
+from omni_runtime.families.protocol import ArModel, ArPart, TransformersPart
 from omni_runtime.families.thinker_part import ThinkerPart
 
 ARCHITECTURE = "Qwen2_5OmniTalkerForConditionalGeneration"
@@ -21,7 +21,10 @@ def talker_config(config: Any) -> Any:
 
 class Qwen25OmniAr:
     models: Mapping[str, ArModel] = {
-        "thinker": ArModel(hidden_layers=(0, -1)),
+        "thinker": ArModel(
+            hidden_layers=(0, -1),
+            text=TransformersPart("Qwen2_5OmniThinkerForConditionalGeneration", "thinker"),
+        ),
         "talker": ArModel(
             config=talker_config,
             architecture=ARCHITECTURE,

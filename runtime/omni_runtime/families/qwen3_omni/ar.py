@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from omni_runtime.families.protocol import ArModel, ArPart
+from omni_runtime.families.protocol import ArModel, ArPart, TransformersPart
 from omni_runtime.families.thinker_part import ThinkerPart
 
 ARCHITECTURE = "Qwen3OmniMoeTalkerForConditionalGeneration"
@@ -32,7 +32,10 @@ def talker_config(config: Any) -> Any:
 
 class Qwen3OmniAr:
     models: Mapping[str, ArModel] = {
-        "thinker": ArModel(hidden_layers=thinker_layers),
+        "thinker": ArModel(
+            hidden_layers=thinker_layers,
+            text=TransformersPart("Qwen3OmniMoeThinkerForConditionalGeneration", "thinker"),
+        ),
         "talker": ArModel(
             config=talker_config,
             architecture=ARCHITECTURE,
