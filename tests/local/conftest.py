@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the claim `models`, with tiny checkpoints as `omni tiny` writes them."""
     folder = tmp_path_factory.mktemp("models")
-    for family in ("qwen-image", "qwen2.5-omni", "qwen3-omni"):
+    for family in ("qwen-image", "qwen2.5-omni", "qwen3-omni", "qwen3-tts"):
         subprocess.run([OMNI, "tiny", family, folder / family], check=True)
     return folder
 

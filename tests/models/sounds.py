@@ -2,7 +2,6 @@
 
 import json
 import random
-import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -23,12 +22,12 @@ from omni_runtime.engines.protocol import StageItem, StageRequest
 from omni_runtime.generation.engine import GenerationEngine
 from omni_runtime.stepping.tensors import to_array
 from tests.models.sound_reference import STEPS
+from tests.support.qwen_tts import judge_python, run_judge
 
 SCRIPT = Path(__file__).parent / "sound_reference.py"
-TIMEOUT_S = 300
 EDGE = "talker->code2wav"
-GROUPS = {"qwen2.5-omni": 1, "qwen3-omni": 4}
-CODEBOOK = {"qwen2.5-omni": 128, "qwen3-omni": 64}
+GROUPS = {"qwen2.5-omni": 1, "qwen3-omni": 4, "qwen3-tts": 4}
+CODEBOOK = {"qwen2.5-omni": 128, "qwen3-omni": 64, "qwen3-tts": 64}
 
 
 @dataclass(frozen=True)
@@ -123,14 +122,12 @@ def off(ours: torch.Tensor, reference: torch.Tensor) -> float:
 
 
 def reference_sounds(folder: Path, speeches: Sequence[Speech]) -> list[torch.Tensor]:
-    """By plain transformers, each alone and whole."""
+    """By plain transformers, or the family's own package, each alone and whole."""
     requests = [{"codes": speech.codes.tolist(), "seed": speech.seed} for speech in speeches]
     with tempfile.TemporaryDirectory() as place:
         out = Path(place) / "sounds.npz"
-        command = [sys.executable, str(SCRIPT), speeches[0].family, str(folder), str(out)]
-        done = subprocess.run(
-            command, input=json.dumps(requests), text=True, capture_output=True, timeout=TIMEOUT_S, check=False
-        )
-        assert done.returncode == 0, done.stderr[-4000:]
+        family = speeches[0].family
+        python = judge_python() if family == "qwen3-tts" else Path(sys.executable)
+        run_judge(SCRIPT, [family, str(folder), str(out)], json.dumps(requests), python)
         with numpy.load(out) as made:
             return [torch.from_numpy(made[str(position)]) for position in range(len(requests))]

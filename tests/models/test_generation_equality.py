@@ -1,4 +1,7 @@
-"""Chunks, batches and steps change no sound that could be heard: the judge is plain transformers in its own process."""
+"""Chunks, batches and steps change no sound that could be heard.
+
+The judge is plain transformers, or the family's own package, in a process of its own.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +13,11 @@ import torch
 
 from tests.models.sounds import Speech, loaded, off, pieces, reference_sounds, sound, stage_file
 
-LENGTHS = {"qwen2.5-omni": (1, 3, 26, 61), "qwen3-omni": (1, 2, 3, 17, 26, 40, 64, 111)}
+LENGTHS = {
+    "qwen2.5-omni": (1, 3, 26, 61),
+    "qwen3-omni": (1, 2, 3, 17, 26, 40, 64, 111),
+    "qwen3-tts": (1, 2, 3, 17, 26, 40, 64, 330),
+}
 SMALLEST_STEP = 1 / 2**15
 """Of sound in 16 bits. What is off by less than a third of it is rounding of floats in another order."""
 pytestmark = pytest.mark.parametrize("family", LENGTHS)

@@ -12,6 +12,7 @@ FAMILIES: Registry[type[Family]] = Registry("family")
 FAMILIES.register("qwen-image", Plugin("omni_runtime.families.qwen_image.family", "QwenImage"))
 FAMILIES.register("qwen2.5-omni", Plugin("omni_runtime.families.qwen2_5_omni.family", "Qwen25Omni"))
 FAMILIES.register("qwen3-omni", Plugin("omni_runtime.families.qwen3_omni.family", "Qwen3Omni"))
+FAMILIES.register("qwen3-tts", Plugin("omni_runtime.families.qwen3_tts.family", "Qwen3TTS"))
 
 
 class NoSuchPartError(UnusableEngineError):

@@ -32,7 +32,7 @@ class TalkerEngine(SteppingEngine[Talker]):
                     frames, busy_s = frames + 1, busy_s + took_s
                     for edge in request.outputs:
                         yield StageItem(edge, item)
-            yield StageUsage(output_tokens=frames, steps=frames, compute_seconds=busy_s)
+            yield StageUsage(talker.input_tokens(speech), frames, steps=frames, compute_seconds=busy_s)
         finally:
             self._in_flight -= 1
 

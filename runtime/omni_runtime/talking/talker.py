@@ -15,7 +15,7 @@ class Talker(StageModel, Protocol):
         ...
 
     def hear(self, speech: Any, item: Payload) -> None:
-        """What the thinker has said; OmniError if it is nothing that the talker can speak."""
+        """What the thinker has said, or the whole request; OmniError if it is nothing that the talker can speak."""
         ...
 
     def heard_all(self, speech: Any) -> None:
@@ -24,6 +24,10 @@ class Talker(StageModel, Protocol):
 
     def can_speak(self, speech: Any) -> bool:
         """Whether enough was heard for the next step."""
+        ...
+
+    def input_tokens(self, speech: Any) -> int:
+        """What the request counts for, once all is heard; 0 if a stage before has counted it."""
         ...
 
     def speak(self, speech: Any) -> Payload | None:

@@ -52,14 +52,14 @@ AGAINST_RULES = (
         {"spec.family": REMOVED, "spec.stages": []},
         "spec",
         "neither family nor stages is set, so there is nothing to run; "
-        'name a family ("qwen-image", "qwen2.5-omni", "qwen3-omni") or list the stages',
+        'name a family ("qwen-image", "qwen2.5-omni", "qwen3-omni", "qwen3-tts") or list the stages',
     ),
     _bad(
         "a family that does not exist",
         {"spec.family": "qwen"},
         "spec.family",
-        'there is no family "qwen"; the families are: "qwen-image", "qwen2.5-omni", "qwen3-omni"; without one, '
-        "list stages and edges",
+        'there is no family "qwen"; the families are: "qwen-image", "qwen2.5-omni", "qwen3-omni", "qwen3-tts"; without '
+        "one, list stages and edges",
     ),
     _bad(
         "a model on a hub",

@@ -44,6 +44,20 @@ def test_qwen_image_is_three_stages_in_a_row_with_the_papers_defaults() -> None:
     assert preset.sampling == {"width": 1024, "height": 1024, "steps": 50, "guidance_scale": 4.0}
 
 
+def test_qwen3_tts_is_a_talker_that_streams_into_a_codec_with_the_published_voices() -> None:
+    preset = PRESETS["qwen3-tts"]
+    talker, code2wav = preset.stages
+
+    assert [stage.name for stage in preset.stages] == ["talker", "code2wav"]
+    assert {edge.name: edge.streams for edge in preset.edges} == {"talker->code2wav": True}
+    assert preset.edges[0].streaming is not None
+    assert (preset.edges[0].streaming.initial_chunk_frames, preset.edges[0].streaming.chunk_frames) == (4, 25)
+    assert talker.output is None and not talker.sampling and not preset.sampling
+    assert code2wav.output is not None and code2wav.output.voices[0] == "vivian"
+    assert len(code2wav.output.voices) == 9
+    assert "/v1/audio/speech" in preset.endpoints
+
+
 def test_qwen2_5_omni_is_a_thinker_a_talker_and_a_vocoder_with_the_sources_defaults() -> None:
     preset = PRESETS["qwen2.5-omni"]
     thinker, talker, code2wav = preset.stages

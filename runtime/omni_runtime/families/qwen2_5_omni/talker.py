@@ -127,6 +127,10 @@ class Talker:
     def can_speak(self, speech: Speech) -> bool:
         return speech.is_done or speech.reply.has(len(speech.codes))
 
+    def input_tokens(self, speech: Speech) -> int:
+        """The thinker has counted them."""
+        return 0
+
     def speak(self, speech: Speech) -> Payload | None:
         """One more code; one step later than it was heard, as the token that ends the speech is none."""
         if speech.is_done:

@@ -1,195 +1,28 @@
-"""Qwen3-Omni's codec: codes to samples, a few frames at a time, each with the very past that a whole decode gives it.
+"""Qwen3-Omni's code2wav on transformers' own layers, in steps whose sum is exactly one decode."""
 
-The transformer in front keeps keys and values of its window; the convolutions behind it see the last of its states
-again. So a chunk costs what its own frames cost, however long the speech, and the samples are those of one decode.
-"""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import torch
-from torch.nn.functional import pad
-from torch.nn.utils.rnn import pad_sequence
 from transformers import Qwen3OmniMoeConfig
-from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import Qwen3OmniMoeCode2WavConfig
 from transformers.models.qwen3_omni_moe.modeling_qwen3_omni_moe import Qwen3OmniMoeCode2Wav
 
-from omni_contract.wire.payload import Value
 from omni_runtime.families.checkpoint_part import load_module, read_config
-from omni_runtime.families.codec_reach import Convolution, Span, Upsampling, length, needed
-from omni_runtime.generation.decoder import Turn
+from omni_runtime.families.windowed_codec import CodecStream, Widths, WindowedCodec, convolutions
 from omni_runtime.library_logs import tame_transformers
 from omni_runtime.stepping import weights
 from omni_runtime.stepping.loading import LoadPlan
 from omni_runtime.stepping.resident import Loading
 
-SAMPLE_RATE = 24_000
-FRAMES_PER_STEP = 300
-"""Bounds the memory of a step; transformers decodes as many at once."""
-DILATIONS = (1, 3, 9)
-KERNEL = 7
-FAR = 100_000
-"""A frame so late that all before it are there."""
-KeysAndValues: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 
-
-@dataclass
-class Code2WavStream:
-    """What later frames need of those before."""
-
-    window: list[KeysAndValues]
-    """Of each layer, (heads, frames, head size), of the last frames that the attention still sees."""
-    states: torch.Tensor
-    """The transformer's (frames, hidden), of the last frames that the convolutions still see."""
-    position: int = 0
-    batch_key = "codes"
-
-    def has_work(self, waiting: int, is_ended: bool) -> bool:
-        return waiting > 0
-
-
-class WindowCache:
-    """Stands in for transformers' cache: keys and values before the new ones, of several streams, padded in front."""
-
-    def __init__(self, before: Sequence[KeysAndValues]) -> None:
-        self.joined: list[KeysAndValues] = list(before)
-
-    def update(self, keys: torch.Tensor, values: torch.Tensor, layer: int) -> KeysAndValues:
-        old_keys, old_values = self.joined[layer]
-        self.joined[layer] = torch.cat((old_keys, keys), dim=2), torch.cat((old_values, values), dim=2)
-        return self.joined[layer]
-
-    def window(self, row: int, end: int, room: int) -> list[KeysAndValues]:
-        """A stream's last frames before `end`, as many as there is room for."""
-        return [
-            (keys[row, :, end - room : end].clone(), values[row, :, end - room : end].clone())
-            for keys, values in self.joined
-        ]
-
-
-class Code2Wav:
-    sample_rate = SAMPLE_RATE
-    frames_per_step = FRAMES_PER_STEP
-
+class Code2Wav(WindowedCodec):
     def __init__(self, module: Qwen3OmniMoeCode2Wav) -> None:
-        self._module = module
-        self._config: Qwen3OmniMoeCode2WavConfig = module.config
-        self._layers = convolutions(self._config)
-        self._context = context_frames(self._layers)
-        self.code_groups: int = self._config.num_quantizers
-        self.codebook_size: int = self._config.codebook_size
+        config = module.config
+        widths = Widths(config.hidden_size // config.num_attention_heads, config.hidden_size)
+        super().__init__(module, config, widths, convolutions(config, cuts_left=True))
 
-    @property
-    def modules(self) -> list[torch.nn.Module]:
-        return [self._module]
-
-    def test_turns(self) -> list[object]:
-        codes = torch.zeros((self.code_groups, 2), dtype=torch.long)
-        return list(self.step([Turn(self.begin({}), codes)]))
-
-    def begin(self, parameters: Mapping[str, Value]) -> Code2WavStream:
-        device, dtype = self._module.device, self._module.dtype
-        heads = self._config.num_key_value_heads
-        size = self._config.hidden_size // self._config.num_attention_heads
-        nothing = torch.empty((heads, 0, size), device=device, dtype=dtype)
-        return Code2WavStream(
-            window=[(nothing, nothing)] * self._config.num_hidden_layers,
-            states=torch.empty((0, self._config.hidden_size), device=device, dtype=dtype),
-        )
-
-    def step(self, turns: Sequence[Turn]) -> list[torch.Tensor | None]:
-        streams: list[Code2WavStream] = [turn.stream for turn in turns]
-        codes = [turn.codes.to(self._module.device) for turn in turns if turn.codes is not None]
-        counts = [one.shape[1] for one in codes]
-        states, windows = self._transformed(streams, codes)
-        sound = self._convolved([torch.cat((stream.states, own)) for stream, own in zip(streams, states, strict=True)])
-        made = [
-            self._own(samples, stream, count) for samples, stream, count in zip(sound, streams, counts, strict=True)
-        ]
-        for stream, own, window, count in zip(streams, states, windows, counts, strict=True):
-            stream.states = torch.cat((stream.states, own))[-self._context :]
-            stream.window = window
-            stream.position += count
-        return made
-
-    def _transformed(
-        self, streams: Sequence[Code2WavStream], codes: Sequence[torch.Tensor]
-    ) -> tuple[list[torch.Tensor], list[list[KeysAndValues]]]:
-        """Each stream's new states, and its window for the next step."""
-        counts = [one.shape[1] for one in codes]
-        before = [stream.window[0][0].shape[1] for stream in streams]
-        padded = pad_sequence([one.T for one in codes], batch_first=True).transpose(1, 2)
-        embeddings = self._module.code_embedding(padded + self._module.code_offset).mean(1)
-        cache = WindowCache([_padded(windows) for windows in zip(*(stream.window for stream in streams), strict=True)])
-        mask = window_mask(before, max(counts), self._config.sliding_window).to(embeddings.device)
-        positions = torch.tensor([[stream.position] for stream in streams]) + torch.arange(max(counts))
-        states = self._module.pre_transformer(
-            inputs_embeds=embeddings,
-            attention_mask={"full_attention": mask, "sliding_attention": mask},
-            position_ids=positions.to(embeddings.device),
-            past_key_values=cache,
-            use_cache=True,
-        ).last_hidden_state
-        rooms = [min(self._config.sliding_window - 1, old + new) for old, new in zip(before, counts, strict=True)]
-        windows = [
-            cache.window(row, max(before) + count, room)
-            for row, (count, room) in enumerate(zip(counts, rooms, strict=True))
-        ]
-        return [row[:count] for row, count in zip(states, counts, strict=True)], windows
-
-    def _convolved(self, states: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Samples of all streams, those of the shorter ones followed by others that mean nothing."""
-        hidden = pad_sequence(list(states), batch_first=True).transpose(1, 2)
-        for stage in self._module.upsample:
-            for block in stage:
-                hidden = block(hidden)
-        for block in self._module.decoder:
-            hidden = block(hidden)
-        return hidden.clamp(min=-1, max=1)[:, 0].float().cpu()
-
-    def _own(self, samples: torch.Tensor, stream: Code2WavStream, count: int) -> torch.Tensor | None:
-        """Those that no step before has made."""
-        seen = len(stream.states)
-        made, end = (length(self._layers, frames) if frames else 0 for frames in (seen, seen + count))
-        return samples[made:end].clone() if end > made else None
-
-
-def convolutions(config: Qwen3OmniMoeCode2WavConfig) -> list[Convolution | Upsampling]:
-    """The layers behind the transformer, from frames to samples; causal, but for what upsampling cuts on the left."""
-    layers: list[Convolution | Upsampling] = []
-    for rate in config.upsampling_ratios:
-        layers += [Upsampling(rate, rate, 0, 0), Convolution(KERNEL - 1)]
-    layers += [Convolution(KERNEL - 1)]
-    for rate in config.upsample_rates:
-        layers += [Upsampling(rate, 2 * rate, rate, rate)]
-        layers += [Convolution((KERNEL - 1) * dilation) for dilation in DILATIONS]
-    return [*layers, Convolution(KERNEL - 1)]
-
-
-def context_frames(layers: Sequence[Convolution | Upsampling]) -> int:
-    """How many frames before its own a chunk must see, so that its samples are those of a whole decode."""
-    first_sample = length(layers, FAR)
-    return FAR - needed(layers, Span(first_sample, first_sample + 1)).start
-
-
-def window_mask(before: Sequence[int], count: int, window: int) -> torch.Tensor:
-    """Of shape (streams, 1, new, old and new): each new frame sees itself and the `window - 1` before it."""
-    widest = max(before)
-    keys = torch.arange(-widest, count)
-    queries = torch.arange(count)[:, None]
-    is_near = (keys <= queries) & (keys > queries - window)
-    is_there = keys >= -torch.tensor(before)[:, None, None]
-    return (is_near & is_there)[:, None]
-
-
-def _padded(windows: Sequence[KeysAndValues]) -> KeysAndValues:
-    """Those of one layer as a batch, shorter ones padded in front."""
-    widest = max(keys.shape[1] for keys, _ in windows)
-    keys, values = (
-        torch.stack([pad(one, (0, 0, widest - one.shape[1], 0)) for one in ones]) for ones in zip(*windows, strict=True)
-    )
-    return keys, values
+    def _embedded(self, streams: Sequence[CodecStream], codes: torch.Tensor) -> torch.Tensor:
+        rows: torch.Tensor = self._module.code_embedding(codes + self._module.code_offset).mean(1)
+        return rows
 
 
 def load(plan: LoadPlan) -> Loading[Code2Wav]:
