@@ -278,13 +278,6 @@ AGAINST_RULES = (
         "the store needs one master: set managed: true to have one started, or master to HOST:PORT of one that runs "
         "already",
     ),
-    _bad(
-        "a pool on a GPU that is to be read over TCP",
-        {"spec.connectors": [{"name": "engine", "mooncakeTransferEngine": {"poolDevice": "cuda"}}]},
-        "spec.connectors[0].mooncakeTransferEngine.poolDevice",
-        "poolDevice cuda needs protocol rdma, since over tcp a GPU's memory cannot be read; set protocol: rdma or "
-        "poolDevice: cpu",
-    ),
     BadFile(
         "a connector that does not exist",
         model_file(

@@ -15,7 +15,6 @@ from omni_contract.api.v1alpha1 import (
 
 CONNECTOR = ("spec", "connectors", "[]")
 STORE = (*CONNECTOR, "mooncakeStore")
-TRANSFER_ENGINE = (*CONNECTOR, "mooncakeTransferEngine")
 BLOCKS = ", ".join(f"{field}: {{}}" for field in CONNECTOR_FIELDS)
 BLOCKS_SET = f"[{', '.join(f'has(self.{field})' for field in CONNECTOR_FIELDS)}].filter(isSet, isSet).size()"
 NAMED_LIKE_ITSELF = " && ".join(f"(self.name != '{field}' || has(self.{field}))" for field in CONNECTOR_FIELDS)
@@ -63,14 +62,6 @@ CONNECTOR_RULES: tuple[Rule, ...] = (
         holds=lambda store: (store.master is not None) != store.managed,
         message="the store needs one master: set managed: true to have one started, or master to HOST:PORT of one that "
         "runs already",
-    ),
-    FieldRule(
-        at=TRANSFER_ENGINE,
-        pointer="poolDevice",
-        cel="!has(self.poolDevice) || self.poolDevice != 'cuda' || (has(self.protocol) && self.protocol == 'rdma')",
-        holds=lambda engine: engine.pool_device != "cuda" or engine.protocol == "rdma",
-        message="poolDevice cuda needs protocol rdma, since over tcp a GPU's memory cannot be read; set protocol: rdma "
-        "or poolDevice: cpu",
     ),
     ItemRule(
         at=("spec",),

@@ -45,7 +45,8 @@ class MooncakeTransferEngineConnector(MooncakeTransport):
         "1Gi", description="Registered memory of each worker, for the payloads that it has put or got."
     )
     pool_device: Literal["cpu", "cuda"] = Field(
-        "cpu", description="Where that memory is. On a GPU (cuda) it needs rdma and a GPU in every stage."
+        "cpu",
+        description="Where that memory is. On a GPU (cuda) it needs one in every stage, and Mooncake's build for CUDA.",
     )
 
 

@@ -1,10 +1,11 @@
 """Mooncake's store as we use it: objects go from and into registered memory. Every call blocks."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from omni_contract.api.v1alpha1.mooncake import MooncakeStoreConnector
-from omni_runtime.connectors.mooncake.library import load
+from omni_runtime.connectors.mooncake.library import RDMA_DEVICES, check_devices, load
 
 NO_SUCH_OBJECT = -704
 WRONG_SIZE = -600
@@ -60,7 +61,8 @@ class StoreClient(Protocol):
 class MooncakeStoreClient:
     """The real one."""
 
-    def __init__(self, settings: MooncakeStoreConnector, membership: Membership) -> None:
+    def __init__(self, settings: MooncakeStoreConnector, membership: Membership, devices: Path = RDMA_DEVICES) -> None:
+        check_devices(settings, devices)
         # The library has no types.
         library: Any = load("store", settings)
         self._store: Any = library.MooncakeDistributedStore()

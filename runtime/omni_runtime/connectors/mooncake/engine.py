@@ -1,10 +1,11 @@
 """Mooncake's transfer engine as we use it: start a read of another process's memory, then ask how it goes."""
 
 from enum import Enum
+from pathlib import Path
 from typing import Any, Protocol
 
 from omni_contract.api.v1alpha1.mooncake import MooncakeTransport
-from omni_runtime.connectors.mooncake.library import load
+from omni_runtime.connectors.mooncake.library import RDMA_DEVICES, check_devices, load
 from omni_runtime.connectors.protocol import ConnectorError
 
 PEER_TO_PEER = "P2PHANDSHAKE"
@@ -43,7 +44,8 @@ class Engine(Protocol):
 class MooncakeEngine:
     """The real one. It listens on all interfaces, whatever it is told."""
 
-    def __init__(self, settings: MooncakeTransport, host: str) -> None:
+    def __init__(self, settings: MooncakeTransport, host: str, devices: Path = RDMA_DEVICES) -> None:
+        check_devices(settings, devices)
         # The library has no types.
         self._engine: Any = load("engine", settings).TransferEngine()
         if self._engine.initialize(host, PEER_TO_PEER, settings.protocol, settings.device_name) != 0:

@@ -4,11 +4,15 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from types import ModuleType
 
 from omni_contract.api.v1alpha1.mooncake import PORTS_PER_STAGE, MooncakeTransport
 from omni_runtime.connectors.protocol import ConnectorError
 
+RDMA_DEVICES = Path("/sys/class/infiniband")
+CUDA_BUILDS = ("mooncake-transfer-engine-cuda13", "mooncake-transfer-engine")
 EXTRAS = "omni-operator[mooncake-cpu], on a machine with CUDA omni-operator[mooncake-cuda]"
 
 ALWAYS = {
@@ -40,6 +44,32 @@ def load(module: str, settings: MooncakeTransport) -> ModuleType:
         raise ConnectorError(
             f"the package mooncake lacks a library of the system: {error}; install libibverbs1 and libnuma1"
         ) from error
+
+
+def reads_gpus() -> bool:
+    """Whether the Mooncake that is installed knows the memory of GPUs."""
+    return any(_is_installed(name) for name in CUDA_BUILDS)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return bool(version(name))
+    except PackageNotFoundError:
+        return False
+
+
+def check_devices(settings: MooncakeTransport, devices: Path = RDMA_DEVICES) -> None:
+    """Raises ConnectorError if there are none for RDMA: the library would take TCP without a word."""
+    if settings.protocol != "rdma":
+        return
+    present = sorted(path.name for path in devices.iterdir()) if devices.is_dir() else []
+    absent = [name for name in settings.device_name.split(",") if name and name not in present]
+    if not present or absent:
+        named = f", and deviceName names {', '.join(absent)}" if absent else ""
+        raise ConnectorError(
+            f"protocol rdma: {devices} shows {', '.join(present) or 'no device'}{named}; give the container "
+            "/dev/infiniband and the capability IPC_LOCK, correct deviceName, or use protocol: tcp"
+        )
 
 
 def _variables(settings: MooncakeTransport) -> Mapping[str, str]:

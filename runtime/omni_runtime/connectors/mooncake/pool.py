@@ -1,19 +1,14 @@
 """Memory that is registered with the library once and cut into blocks that are used again and again."""
 
 import asyncio
-import ctypes
-import mmap
-import weakref
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 
 from omni_contract.wire.codec import EncodedPayload
 from omni_runtime.connectors.budget import PayloadGoneError, StoreFullError
+from omni_runtime.connectors.mooncake.memory import COPY_BYTES, PoolMemory
 from omni_runtime.connectors.shm.allocator import Allocator
-
-COPY_BYTES = 4 * 2**20
-"""Between two such pieces of a large payload the event loop has its turn."""
 
 
 class Block:
@@ -26,10 +21,12 @@ class Block:
         self._pool = pool
         self._is_ours = True
 
-    @property
-    def bytes(self) -> memoryview:
-        """The memory; not to be used beyond `free`."""
-        return self._pool.memory[self.offset : self.offset + self.size_bytes]
+    def write(self, position: int, data: memoryview) -> None:
+        self._pool.memory.write(self.offset + position, data)
+
+    def read(self, position: int, size_bytes: int) -> memoryview:
+        """Not to be used beyond `free`."""
+        return self._pool.memory.read(self.offset + position, size_bytes)
 
     def free(self) -> None:
         """Harmless when the block has been given back before."""
@@ -37,14 +34,13 @@ class Block:
             self._is_ours = False
             self._pool.take_back(self.offset)
 
-    def lend(self) -> memoryview:
-        """The memory, as a view that frees the block once neither it nor a view of it is left."""
-        return self._pool.view(self)
+    async def lend(self) -> memoryview:
+        """The bytes. The block is free once nobody looks at them, or when they are copied if they must be."""
+        return await self._pool.lend(self)
 
     async def fill(self, payload: EncodedPayload, start: int) -> None:
-        memory = self.bytes
         for piece in payload.slices(COPY_BYTES):
-            memory[start : start + piece.nbytes] = piece
+            self.write(start, piece)
             start += piece.nbytes
             if piece.nbytes == COPY_BYTES:
                 await asyncio.sleep(0)
@@ -54,18 +50,17 @@ class Block:
         for position in range(start, self.size_bytes, slice_bytes):
             if not self._is_ours:
                 raise PayloadGoneError("the payload was released during its transfer")
-            yield self.bytes[position : position + slice_bytes]
+            yield self.read(position, min(slice_bytes, self.size_bytes - position))
 
 
 class Pool:
     """Made and used on one event loop; only views may go out of use on other threads."""
 
-    def __init__(self, size_bytes: int) -> None:
-        self._mapping = mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self.size_bytes = size_bytes
-        self.memory = memoryview(self._mapping)
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._mapping))
-        self._blocks = Allocator(size_bytes)
+    def __init__(self, memory: PoolMemory) -> None:
+        self.memory = memory
+        self.size_bytes = memory.size_bytes
+        self.address = memory.address
+        self._blocks = Allocator(memory.size_bytes)
         self._unviewed: deque[Block] = deque()
         self._queue = asyncio.Lock()
         self._freed = asyncio.Event()
@@ -91,10 +86,8 @@ class Pool:
                 f"no room for {size_bytes:,} bytes: {self.used_bytes:,} of {self.size_bytes:,} bytes are in use"
             ) from error
 
-    def view(self, block: Block) -> memoryview:
-        region = (ctypes.c_ubyte * block.size_bytes).from_buffer(self._mapping, block.offset)
-        weakref.finalize(region, self._no_longer_viewed, block).atexit = False
-        return memoryview(region).cast("B")
+    async def lend(self, block: Block) -> memoryview:
+        return await self.memory.lend(block.offset, block.size_bytes, lambda: self._no_longer_viewed(block))
 
     def take_back(self, offset: int) -> None:
         self._blocks.free(offset)

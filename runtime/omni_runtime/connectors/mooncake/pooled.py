@@ -11,6 +11,7 @@ from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.connectors.budget import PayloadGoneError, StoreFullError
 from omni_runtime.connectors.counters import Counters
 from omni_runtime.connectors.elsewhere import ElsewhereConnector
+from omni_runtime.connectors.mooncake.memory import PoolMemory
 from omni_runtime.connectors.mooncake.pool import Block, Pool
 from omni_runtime.connectors.protocol import ConnectorContext
 
@@ -55,8 +56,8 @@ class PooledConnector(ElsewhereConnector):
         """Of the pool: payloads on their way, held for others, or still looked at."""
         return self._pool.used_bytes
 
-    def _use_pool(self, size_bytes: int) -> Pool:
-        self._pool = Pool(size_bytes)
+    def _use_pool(self, memory: PoolMemory) -> Pool:
+        self._pool = Pool(memory)
         return self._pool
 
     async def _take(self, size_bytes: int, edge: str, request_id: str, remaining_s: float) -> Block:
@@ -73,7 +74,7 @@ class PooledConnector(ElsewhereConnector):
             block = await self._take(handle.size_bytes, handle.edge, handle.request_id, remaining_s)
             try:
                 await self._read(handle, block)
-                return self._decoded(handle, block)
+                return self._decoded(handle, await block.lend())
             except ReadFailedError:
                 self.counters.retries += 1
             except PayloadGoneError:
@@ -83,9 +84,9 @@ class PooledConnector(ElsewhereConnector):
         logger.warning("a payload of %s came over gRPC, because Mooncake could not read it", handle.owner)
         return payload
 
-    def _decoded(self, handle: Handle, block: Block) -> Payload:
+    def _decoded(self, handle: Handle, data: memoryview) -> Payload:
         try:
-            return decode(block.lend()[self._header_bytes :])
+            return decode(data[self._header_bytes :])
         except CodecError as error:
             raise transfer_error(handle, f"the payload cannot be read: {error}") from error
 

@@ -22,6 +22,7 @@ from omni_runtime.connectors.mooncake.client import (
     StoreError,
 )
 from omni_runtime.connectors.mooncake.library import reachable_host
+from omni_runtime.connectors.mooncake.memory import HostMemory
 from omni_runtime.connectors.mooncake.pool import Block
 from omni_runtime.connectors.mooncake.pooled import PooledConnector, ReadFailedError, transfer_error
 from omni_runtime.connectors.mooncake.segment import Segment
@@ -63,7 +64,7 @@ class MooncakeStore(PooledConnector):
         super().__init__(context, "bufferSize", self._settings.wait_seconds, header_bytes=0)
 
     async def open(self) -> None:
-        pool = self._use_pool(int(quantity(self._settings.buffer_size)))
+        pool = self._use_pool(HostMemory(int(quantity(self._settings.buffer_size))))
         lends = self._context.production is not Production.NONE
         segment_bytes = max(int(quantity(self._settings.segment_size)), SMALLEST_SEGMENT_BYTES) if lends else 0
         self._client = await self._joined(segment_bytes)

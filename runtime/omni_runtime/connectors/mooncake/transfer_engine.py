@@ -8,7 +8,6 @@ import asyncio
 import logging
 import struct
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TypeAlias
 
 from omni_contract.api.quantity import quantity
@@ -18,7 +17,9 @@ from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.connectors.counters import ConnectorHealth
 from omni_runtime.connectors.mooncake.engine import Engine, MooncakeEngine
-from omni_runtime.connectors.mooncake.library import reachable_host
+from omni_runtime.connectors.mooncake.gpu import GpuMemory, load_driver
+from omni_runtime.connectors.mooncake.library import reachable_host, reads_gpus
+from omni_runtime.connectors.mooncake.memory import HostMemory, PoolMemory
 from omni_runtime.connectors.mooncake.pool import Block
 from omni_runtime.connectors.mooncake.pooled import PooledConnector, transfer_error
 from omni_runtime.connectors.mooncake.reads import Plan, Reads, Source
@@ -31,23 +32,33 @@ KEY_BYTES = 24
 LOCATOR = struct.Struct("<Q")
 """A block's address; the name of its session follows."""
 CLOSE_S = 2.0
-GPU = Path("/dev/nvidiactl")
 
 MakeEngine: TypeAlias = Callable[[Settings, str], Engine]
+MakeMemory: TypeAlias = Callable[[int], PoolMemory]
+
+
+def gpu_memory(size_bytes: int) -> PoolMemory:
+    """Raises ConnectorError where there is no GPU, or a Mooncake that knows none."""
+    driver = load_driver()
+    if not reads_gpus():
+        raise ConnectorError("needs Mooncake's build for CUDA; install omni-operator[mooncake-cuda]")
+    return GpuMemory(size_bytes, driver)
 
 
 class MooncakeTransferEngine(PooledConnector):
-    def __init__(self, context: ConnectorContext, make_engine: MakeEngine = MooncakeEngine) -> None:
+    def __init__(
+        self,
+        context: ConnectorContext,
+        make_engine: MakeEngine = MooncakeEngine,
+        make_gpu_memory: MakeMemory = gpu_memory,
+    ) -> None:
         self._settings = context.settings_as(Settings)
         self._make_engine = make_engine
+        self._make_gpu_memory = make_gpu_memory
         super().__init__(context, "poolSize", self._settings.wait_seconds, HEADER_BYTES)
 
     async def open(self) -> None:
-        if self._settings.pool_device == "cuda":
-            raise ConnectorError(
-                f'connector "{self._context.name}": poolDevice cuda {why_no_gpu_pool(GPU)}; use poolDevice: cpu'
-            )
-        pool = self._use_pool(int(quantity(self._settings.pool_size)))
+        pool = self._use_pool(self._memory(int(quantity(self._settings.pool_size))))
         host = reachable_host(self._settings, self._context.owner)
         self._engine = await asyncio.to_thread(self._make_engine, self._settings, host)
         await asyncio.to_thread(self._engine.register, pool.address, pool.size_bytes)
@@ -77,6 +88,7 @@ class MooncakeTransferEngine(PooledConnector):
     async def close(self) -> None:
         if await self._reads.close(CLOSE_S):
             await asyncio.to_thread(self._engine.close)
+            self._pool.memory.close()
         else:
             # The engine still writes into the pool, so that both must stay.
             logger.warning("%d reads still run while the process ends", self._reads.abandoned)
@@ -85,6 +97,15 @@ class MooncakeTransferEngine(PooledConnector):
         source = _source(handle, block)
         sizes = (HEADER_BYTES + handle.size_bytes, HEADER_BYTES)
         await self._reads.read(source, block, Plan(sizes, lambda: _take_key(block) == handle.key))
+
+    def _memory(self, size_bytes: int) -> PoolMemory:
+        if self._settings.pool_device == "cpu":
+            return HostMemory(size_bytes)
+        try:
+            return self._make_gpu_memory(size_bytes)
+        except ConnectorError as error:
+            reason = f'connector "{self._context.name}": poolDevice cuda {error}; use poolDevice: cpu'
+            raise ConnectorError(reason) from error
 
 
 class Pooled:
@@ -105,13 +126,6 @@ class Pooled:
         self._block.free()
 
 
-def why_no_gpu_pool(gpu: Path) -> str:
-    """Payloads are in the host's memory at both ends, so a pool on a GPU would only add two copies."""
-    if not gpu.exists():
-        return "needs a GPU, and this process sees none"
-    return "is for payloads that stay on the GPU, which stages do not hand over yet"
-
-
 def _source(handle: Handle, block: Block) -> Source:
     if len(handle.locator) <= LOCATOR.size:
         block.free()
@@ -121,11 +135,11 @@ def _source(handle: Handle, block: Block) -> Source:
 
 
 def _write_key(block: Block, key: str) -> None:
-    block.bytes[:KEY_BYTES] = key.encode().ljust(KEY_BYTES, b"\0")
+    block.write(0, memoryview(key.encode().ljust(KEY_BYTES, b"\0")))
 
 
 def _take_key(block: Block) -> str:
     """The key in the block, which it holds no longer: so another read must bring it again."""
-    key = bytes(block.bytes[:KEY_BYTES]).decode(errors="replace")
+    key = bytes(block.read(0, KEY_BYTES)).decode(errors="replace")
     _write_key(block, "")
     return key

@@ -3,6 +3,7 @@
 import ctypes
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from omni_contract.api.v1alpha1.mooncake import MooncakeStoreConnector, MooncakeTransferEngineConnector
 from omni_runtime.connectors.mooncake.client import NO_SUCH_OBJECT, WRONG_SIZE, Membership, StoreError
@@ -40,6 +41,41 @@ class FakeEngine:
 
     def close(self) -> None:
         self.registered.clear()
+
+
+class FakeDriver:
+    """CUDA's driver over the host's memory; `codes` are what calls answer that shall fail."""
+
+    def __init__(self) -> None:
+        self.allocated: dict[int, ctypes.Array[ctypes.c_char]] = {}
+        self.codes: dict[str, int] = {}
+        self.waits = 0
+
+    def __getattr__(self, call: str) -> Callable[..., int]:
+        """What makes no difference here."""
+        return lambda *arguments: self.codes.get(call, 0)
+
+    def cuMemAlloc_v2(self, address: Any, size_bytes: ctypes.c_size_t) -> int:
+        block = ctypes.create_string_buffer(size_bytes.value)
+        address._obj.value = ctypes.addressof(block)
+        self.allocated[ctypes.addressof(block)] = block
+        return self.codes.get("cuMemAlloc_v2", 0)
+
+    def cuMemFree_v2(self, address: ctypes.c_uint64) -> int:
+        del self.allocated[address.value]
+        return 0
+
+    def cuMemcpyHtoDAsync_v2(self, target: Any, source: Any, size_bytes: ctypes.c_size_t, stream: object) -> int:
+        ctypes.memmove(target.value, source, size_bytes.value)
+        return 0
+
+    def cuMemcpyDtoHAsync_v2(self, target: Any, source: Any, size_bytes: ctypes.c_size_t, stream: object) -> int:
+        ctypes.memmove(target, source.value, size_bytes.value)
+        return 0
+
+    def cuStreamSynchronize(self, stream: object) -> int:
+        self.waits += 1
+        return 0
 
 
 class FakeStore:

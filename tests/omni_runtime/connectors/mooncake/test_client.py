@@ -1,6 +1,7 @@
 """What the resource says reaches Mooncake's store, and its codes come back in words."""
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -39,6 +40,12 @@ class Library:
 
 
 @pytest.fixture
+def devices(tmp_path: Path) -> Path:
+    (tmp_path / "mlx5_0").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     """Imported already, and under our settings."""
     library = Library()
@@ -49,26 +56,28 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     return library
 
 
-def test_a_process_joins_the_store_as_its_settings_say(library: Library):
-    MooncakeStoreClient(SETTINGS, MEMBERSHIP)
+def test_a_process_joins_the_store_as_its_settings_say(library: Library, devices: Path):
+    MooncakeStoreClient(SETTINGS, MEMBERSHIP, devices)
     assert library.joined == [
         ("10.1.2.3", "http://10.0.0.1:8080/metadata", 64 * 2**20, 0, "rdma", "mlx5_0", "10.0.0.1:50051")
     ]
 
 
-def test_objects_are_pinned_in_the_segment_of_the_process_that_puts_them(library: Library):
-    MooncakeStoreClient(SETTINGS, MEMBERSHIP).put("key", 4096, 100)
+def test_objects_are_pinned_in_the_segment_of_the_process_that_puts_them(library: Library, devices: Path):
+    MooncakeStoreClient(SETTINGS, MEMBERSHIP, devices).put("key", 4096, 100)
     assert library.placements == [SimpleNamespace(with_hard_pin=True, preferred_segment="10.1.2.3:15042")]
 
 
-def test_a_store_that_cannot_be_joined_says_why(library: Library):
+def test_a_store_that_cannot_be_joined_says_why(library: Library, devices: Path):
     library.code = -900
     with pytest.raises(StoreError, match=r"the master cannot be reached \(code -900\)"):
-        MooncakeStoreClient(SETTINGS, MEMBERSHIP)
+        MooncakeStoreClient(SETTINGS, MEMBERSHIP, devices)
 
 
 @pytest.mark.parametrize(("code", "reason"), [(99, "invalid parameters"), (-704, "no such object"), (-1, "unknown")])
-def test_an_object_that_is_not_there_or_of_another_size_is_an_error(library: Library, code: int, reason: str):
-    client, library.code = MooncakeStoreClient(SETTINGS, MEMBERSHIP), code
+def test_an_object_that_is_not_there_or_of_another_size_is_an_error(
+    library: Library, devices: Path, code: int, reason: str
+):
+    client, library.code = MooncakeStoreClient(SETTINGS, MEMBERSHIP, devices), code
     with pytest.raises(StoreError, match=reason):
         client.get("key", 4096, 100)

@@ -1,6 +1,7 @@
 """What the resource says reaches Mooncake's transfer engine, and what the engine refuses is told in a sentence."""
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -37,6 +38,13 @@ class Library:
 
 
 @pytest.fixture
+def devices(tmp_path: Path) -> Path:
+    for name in ("mlx5_0", "mlx5_1"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+@pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     """Imported already, and under our settings."""
     library = Library()
@@ -46,26 +54,26 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     return library
 
 
-def test_the_library_is_told_where_and_over_which_devices(library: Library):
-    engine = MooncakeEngine(OVER_RDMA, "10.1.2.3")
+def test_the_library_is_told_where_and_over_which_devices(library: Library, devices: Path):
+    engine = MooncakeEngine(OVER_RDMA, "10.1.2.3", devices)
     assert library.started == [("10.1.2.3", "P2PHANDSHAKE", "rdma", "mlx5_0,mlx5_1")]
     assert engine.session == "10.1.2.3:15042"
 
 
-def test_an_engine_that_does_not_start_says_what_it_was_told(library: Library):
+def test_an_engine_that_does_not_start_says_what_it_was_told(library: Library, devices: Path):
     library.starts = -1
     with pytest.raises(EngineError, match=r'\(host 10\.1\.2\.3, protocol rdma, devices "mlx5_0,mlx5_1"\)'):
-        MooncakeEngine(OVER_RDMA, "10.1.2.3")
+        MooncakeEngine(OVER_RDMA, "10.1.2.3", devices)
 
 
-def test_memory_that_cannot_be_registered_is_told_by_its_size(library: Library):
-    engine, library.registers = MooncakeEngine(OVER_RDMA, "10.1.2.3"), -5
+def test_memory_that_cannot_be_registered_is_told_by_its_size(library: Library, devices: Path):
+    engine, library.registers = MooncakeEngine(OVER_RDMA, "10.1.2.3", devices), -5
     with pytest.raises(EngineError, match="cannot register 1,048,576 bytes"):
         engine.register(4096, 2**20)
 
 
-def test_a_read_is_under_way_until_it_is_done_or_has_failed(library: Library):
-    engine = MooncakeEngine(OVER_RDMA, "10.1.2.3")
+def test_a_read_is_under_way_until_it_is_done_or_has_failed(library: Library, devices: Path):
+    engine = MooncakeEngine(OVER_RDMA, "10.1.2.3", devices)
     assert engine.begin_read("nowhere:1", 1, 2, 3) == NO_BATCH
     batch = engine.begin_read("10.1.2.4:15000", 1, 2, 3)
     seen = []

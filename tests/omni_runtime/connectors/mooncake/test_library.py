@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from omni_contract.api.v1alpha1.mooncake import MooncakeTransferEngineConnector
-from omni_runtime.connectors.mooncake.library import reachable_host
+from omni_runtime.connectors.mooncake.library import check_devices, reachable_host
+from omni_runtime.connectors.protocol import ConnectorError
 
 LOAD = """
 import os
@@ -44,6 +46,24 @@ def test_the_library_has_a_connection_pool_the_stages_ports_and_looks_for_restar
 def test_a_missing_package_is_named_with_the_extra_that_brings_it():
     (said,) = loaded({"mooncake": None})
     assert said.startswith('connectors over Mooncake need the package "mooncake"; install omni-operator[mooncake-cpu]')
+
+
+@pytest.mark.parametrize(
+    ("present", "named", "refusal"),
+    [
+        ((), "", "shows no device; give the container"),
+        (("mlx5_0",), "mlx5_7,mlx5_0", "shows mlx5_0, and deviceName names mlx5_7; give the container"),
+    ],
+)
+def test_rdma_is_refused_without_its_devices_since_the_library_would_take_tcp(
+    tmp_path: Path, present: tuple[str, ...], named: str, refusal: str
+):
+    for name in present:
+        (tmp_path / name).mkdir()
+    settings = MooncakeTransferEngineConnector(protocol="rdma", device_name=named)
+    with pytest.raises(ConnectorError, match=refusal):
+        check_devices(settings, tmp_path)
+    check_devices(MooncakeTransferEngineConnector(), tmp_path)
 
 
 @pytest.mark.parametrize(

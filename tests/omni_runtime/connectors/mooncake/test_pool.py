@@ -7,23 +7,23 @@ import pytest
 
 from omni_contract.wire.codec import encode
 from omni_runtime.connectors.budget import PayloadGoneError, StoreFullError
-from omni_runtime.connectors.mooncake.pool import COPY_BYTES, Pool
+from omni_runtime.connectors.mooncake.memory import COPY_BYTES
+from tests.omni_runtime.connectors.mooncake.worlds import LONG_S, host_pool
 
 KIB = 1024
-LONG_S = 20.0
 
 
 async def test_a_block_is_filled_with_the_bytes_of_a_payload():
     payload = encode({"text": "Grüße", "data": bytes(range(256)) * 40})
-    pool = Pool(64 * KIB)
+    pool = host_pool(64 * KIB)
     block = await pool.take(64 + payload.size_bytes, LONG_S)
     await block.fill(payload, start=64)
-    assert bytes(block.bytes[64:]) == payload.to_bytes()
+    assert bytes(block.read(64, payload.size_bytes)) == payload.to_bytes()
     assert b"".join(block.slices(64, 1_000)) == payload.to_bytes()
 
 
 async def test_filling_a_large_block_lets_the_event_loop_have_its_turn():
-    pool, turns = Pool(4 * COPY_BYTES), 0
+    pool, turns = host_pool(4 * COPY_BYTES), 0
     block = await pool.take(3 * COPY_BYTES, LONG_S)
 
     async def count() -> None:
@@ -39,8 +39,8 @@ async def test_filling_a_large_block_lets_the_event_loop_have_its_turn():
 
 
 async def test_a_lent_block_is_free_once_the_last_view_of_it_is_gone():
-    pool = Pool(64 * KIB)
-    view = (await pool.take(8 * KIB, LONG_S)).lend()
+    pool = host_pool(64 * KIB)
+    view = await (await pool.take(8 * KIB, LONG_S)).lend()
     part = view[100:200]
     del view
     assert pool.used_bytes == 8 * KIB
@@ -50,7 +50,7 @@ async def test_a_lent_block_is_free_once_the_last_view_of_it_is_gone():
 
 
 async def test_who_finds_the_pool_full_waits_for_a_block_to_be_given_back():
-    pool = Pool(64 * KIB)
+    pool = host_pool(64 * KIB)
     first = await pool.take(40 * KIB, LONG_S)
     waiting = asyncio.create_task(pool.take(40 * KIB, LONG_S))
     await asyncio.sleep(0)
@@ -61,8 +61,8 @@ async def test_who_finds_the_pool_full_waits_for_a_block_to_be_given_back():
 
 
 async def test_a_view_that_goes_wakes_who_waits():
-    pool = Pool(64 * KIB)
-    views = [(await pool.take(40 * KIB, LONG_S)).lend()]
+    pool = host_pool(64 * KIB)
+    views = [await (await pool.take(40 * KIB, LONG_S)).lend()]
     waiting = asyncio.create_task(pool.take(40 * KIB, LONG_S))
     await asyncio.sleep(0)
     views.clear()
@@ -71,7 +71,7 @@ async def test_a_view_that_goes_wakes_who_waits():
 
 
 async def test_a_pool_that_stays_full_says_how_full_and_one_that_is_too_small_says_so_at_once():
-    pool = Pool(64 * KIB)
+    pool = host_pool(64 * KIB)
     await pool.take(40 * KIB, LONG_S)
     with pytest.raises(StoreFullError, match="no room for 40,960 bytes: 40,960 of 65,536 bytes are in use"):
         await pool.take(40 * KIB, 0.01)
@@ -80,7 +80,7 @@ async def test_a_pool_that_stays_full_says_how_full_and_one_that_is_too_small_sa
 
 
 async def test_a_block_that_is_given_back_while_it_is_handed_out_breaks_off():
-    pool = Pool(64 * KIB)
+    pool = host_pool(64 * KIB)
     block = await pool.take(8 * KIB, LONG_S)
     slices = block.slices(0, KIB)
     next(slices)

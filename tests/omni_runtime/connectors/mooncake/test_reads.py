@@ -10,7 +10,7 @@ from omni_runtime.connectors.mooncake.pool import Block, Pool
 from omni_runtime.connectors.mooncake.pooled import ReadFailedError
 from omni_runtime.connectors.mooncake.reads import Plan, Reads, Source
 from tests.omni_runtime.connectors.mooncake.fakes import FakeEngine
-from tests.omni_runtime.connectors.mooncake.worlds import LONG_S, until
+from tests.omni_runtime.connectors.mooncake.worlds import LONG_S, host_pool, until
 
 
 def always() -> bool:
@@ -22,7 +22,7 @@ WHOLE = Plan((8,), always)
 
 @pytest.fixture
 async def pool() -> Pool:
-    return Pool(64 * 1024)
+    return host_pool(64 * 1024)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ async def reads(engine: FakeEngine):
 
 async def source_of(pool: Pool, data: bytes) -> tuple[Block, Source]:
     block = await pool.take(len(data), LONG_S)
-    block.bytes[:] = data
+    block.write(0, memoryview(data))
     return block, Source("127.0.0.1:1", block.address)
 
 
@@ -48,7 +48,7 @@ async def test_a_read_fills_the_block(pool: Pool, reads: Reads):
     _, source = await source_of(pool, b"payload!")
     block = await pool.take(8, LONG_S)
     await reads.read(source, block, Plan((7,), always))
-    assert bytes(block.bytes) == b"payload\0"
+    assert bytes(block.read(0, 8)) == b"payload\0"
 
 
 async def test_what_is_not_as_expected_after_any_of_the_reads_is_not_delivered(pool: Pool, reads: Reads):
@@ -96,4 +96,4 @@ async def test_stalled_reads_leave_their_threads_to_others(pool: Pool, engine: F
     engine.gate.set()
     block = await pool.take(8, LONG_S)
     await asyncio.wait_for(reads.read(source, block, WHOLE), LONG_S)
-    assert bytes(block.bytes) == b"payload!"
+    assert bytes(block.read(0, 8)) == b"payload!"

@@ -2,25 +2,27 @@
 
 import asyncio
 import ctypes
-from pathlib import Path
 
 import pytest
 
 from omni_contract.api.v1alpha1.mooncake import MooncakeTransferEngineConnector
 from omni_contract.wire.errors import TransferError
-from omni_runtime.connectors.mooncake.transfer_engine import MooncakeTransferEngine, why_no_gpu_pool
+from omni_runtime.connectors.mooncake.gpu import GpuMemory
+from omni_runtime.connectors.mooncake.transfer_engine import MooncakeTransferEngine
 from omni_runtime.connectors.protocol import ConnectorError
-from tests.omni_runtime.connectors.mooncake.fakes import FakeEngine
+from tests.omni_runtime.connectors.mooncake.fakes import FakeDriver, FakeEngine
 from tests.omni_runtime.connectors.mooncake.worlds import BIG, LONG_S, OTHER, context, until
 
 
 class World:
     """One process that is producer and consumer."""
 
-    def __init__(self, **settings: object) -> None:
+    def __init__(self, gpu: FakeDriver | None = None, **settings: object) -> None:
         made = MooncakeTransferEngineConnector.model_validate({"poolSize": "1Mi", "waitSeconds": 0.05, **settings})
         self.context, self.owner = context(made)
-        self.connector = MooncakeTransferEngine(self.context, self._engine_of)
+        self.connector = MooncakeTransferEngine(
+            self.context, self._engine_of, lambda size_bytes: GpuMemory(size_bytes, gpu)
+        )
 
     def _engine_of(self, settings: MooncakeTransferEngineConnector, host: str) -> FakeEngine:
         self.engine = FakeEngine(settings, host)
@@ -144,9 +146,33 @@ async def test_a_checksum_finds_damage():
     await world.connector.close()
 
 
+async def test_a_pool_on_a_gpu_carries_payloads_through_its_own_memory():
+    driver = FakeDriver()
+    world = World(poolDevice="cuda", protocol="rdma", gpu=driver)
+    await world.connector.open()
+    assert world.engine.registered == [(address, 2**20) for address in driver.allocated]
+    handle = await put(world)
+    assert driver.waits
+    received = await world.connector.get(handle, LONG_S)
+    assert received == BIG
+    await world.connector.release(handle)
+    assert world.connector.used_bytes == 0
+    await world.connector.close()
+    assert not driver.allocated
+
+
+async def test_a_gpu_without_room_for_the_pool_says_so():
+    driver = FakeDriver()
+    driver.codes["cuMemAlloc_v2"] = 2
+    refusal = (
+        r"poolDevice cuda fails on the GPU: cuMemAlloc_v2 answers no room for 1,048,576 bytes; use poolDevice: cpu"
+    )
+    with pytest.raises(ConnectorError, match=refusal):
+        await World(poolDevice="cuda", protocol="rdma", gpu=driver).connector.open()
+
+
 @pytest.mark.case("runtime:X4")
-async def test_a_pool_on_a_gpu_is_refused_with_the_reason(tmp_path: Path):
+async def test_a_pool_on_a_gpu_is_refused_where_there_is_none():
+    made = MooncakeTransferEngineConnector.model_validate({"poolDevice": "cuda"})
     with pytest.raises(ConnectorError, match=r'connector "moon": poolDevice cuda needs a GPU, .*; use poolDevice: cpu'):
-        await World(poolDevice="cuda", protocol="rdma").connector.open()
-    (tmp_path / "gpu").touch()
-    assert "stay on the GPU" in why_no_gpu_pool(tmp_path / "gpu")
+        await MooncakeTransferEngine(context(made)[0]).open()

@@ -8,6 +8,8 @@ from omni_contract.api.v1alpha1 import ConnectorBlock
 from omni_contract.wire.errors import TransferError
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
+from omni_runtime.connectors.mooncake.memory import HostMemory
+from omni_runtime.connectors.mooncake.pool import Pool
 from omni_runtime.connectors.protocol import Connector, ConnectorContext, Production
 from omni_runtime.connectors.store import PayloadStore
 
@@ -43,6 +45,10 @@ def context(settings: ConnectorBlock, production: Production = Production.REQUIR
     owner = Owner(store)
     siblings = {"grpc": cast(Connector, owner)}
     return ConnectorContext("moon", settings, "unix:worker.sock", "boot-1", store, siblings, production), owner
+
+
+def host_pool(size_bytes: int) -> Pool:
+    return Pool(HostMemory(size_bytes))
 
 
 async def until(is_so: Callable[[], bool]) -> None:
