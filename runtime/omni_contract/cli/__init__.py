@@ -11,6 +11,7 @@ GROUP = "omni.commands"
 EXTRAS = {
     "omni_operator": "operator",
     "omni_runtime.frontend": "frontend",
+    "omni_runtime.bench": "frontend",
     "omni_runtime.terminal_chat": "frontend",
     "omni_runtime": "runtime",
 }

@@ -6,6 +6,9 @@ from argparse import ArgumentParser, Namespace
 from datetime import datetime
 
 from omni_contract.cli.command import Command
+from omni_runtime.bench import report
+from omni_runtime.bench.metrics import summary
+from omni_runtime.bench.run import run as run_all
 from omni_runtime.bench.settings import BenchError, BenchSettings, add_arguments, settings_from
 
 DONE, FAILED, WRONG, STOPPED = 0, 1, 2, 130
@@ -22,10 +25,6 @@ def run(arguments: Namespace) -> int:
 
 
 def _bench(settings: BenchSettings) -> int:
-    from omni_runtime.bench import report
-    from omni_runtime.bench.metrics import summary
-    from omni_runtime.bench.run import run as run_all
-
     date = datetime.now()
     found = asyncio.run(run_all(settings, sys.stderr))
     figures = summary(found.outcomes, found.duration_s, settings.report)

@@ -14,14 +14,15 @@ from omni_runtime.local.settings import add_arguments, settings_from
 def run(arguments: Namespace) -> int:
     from omni_runtime.local.serve import serve
 
+    file = arguments.stage_configs_path or arguments.file
     try:
         return serve(settings_from(arguments))
     except OSError as error:
-        if error.filename is None or Path(str(error.filename)) != arguments.file:
+        if error.filename is None or Path(str(error.filename)) != Path(str(file)):
             raise
-        return _refuse(f"{arguments.file}: {error.strerror}", InputError.exit_code)
+        return _refuse(f"{file}: {error.strerror}", InputError.exit_code)
     except (InvalidFileError, InvalidModelError) as error:
-        return _refuse(f"{arguments.file} cannot be served:\n{error}", InputError.exit_code)
+        return _refuse(f"{file} cannot be served:\n{error}", InputError.exit_code)
     except ServeError as error:
         return _refuse(str(error), error.exit_code)
 

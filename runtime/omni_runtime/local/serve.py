@@ -9,7 +9,6 @@ from contextlib import closing
 from os import getuid
 from pathlib import Path
 
-from omni_contract.api.load import load_model
 from omni_contract.api.v1alpha1.resource import OmniModel
 from omni_contract.resolve import resolve
 from omni_contract.resolve.resolved import ResolvedModel
@@ -21,6 +20,7 @@ from omni_runtime.local.devices import Machine, find_devices
 from omni_runtime.local.errors import InputError
 from omni_runtime.local.first_picture import save_first_picture
 from omni_runtime.local.masters import LOOPBACK, with_masters
+from omni_runtime.local.model_file import model_of
 from omni_runtime.local.plan import LocalPlan, Place
 from omni_runtime.local.runtime_directory import runtime_directory, runtime_root
 from omni_runtime.local.settings import ServeSettings
@@ -35,7 +35,7 @@ def serve(settings: ServeSettings) -> int:
     """Runs until it is stopped; returns the exit code. Raises ServeError or InvalidModelError."""
     volumes = parse_volumes(settings.volumes)
     machine = machine_for(settings)
-    model = resolve_here(load_model(settings.file), machine, settings)
+    model = resolve_here(model_of(settings, _say), machine, settings)
     check_source(model, volumes)
     _check_api_keys(model, settings.api_keys)
     port = free_port(settings.host, settings.port)
@@ -63,6 +63,10 @@ def serve(settings: ServeSettings) -> int:
         finally:
             # Of children that had to be killed.
             sweep(DEFAULT_SHARED_MEMORY)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"omni serve: {text}\n")
 
 
 def free_port(host: str, port: int) -> int:

@@ -8,15 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from omni_contract.accelerators import Vendor
 from omni_contract.wire.logs import LEVELS
 from omni_runtime.frontend.media import settings as media
 from omni_runtime.frontend.media.settings import MediaSettings
+from omni_runtime.local.errors import InputError
+from omni_runtime.local.foreign_flags import add_foreign_flags, engine_args_of
 from omni_runtime.statistics import settings as statistics
 from omni_runtime.statistics.settings import StatsSettings
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8000
+CLAIM = "models"
+"""Stands for the folder around a checkpoint that is named as a folder of this machine."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,15 @@ class ServeSettings:
     file: Path
     environment: Mapping[str, str]
     """The children's environment too."""
+    stage_configs: Path | None = None
+    """An old stage file, to be served in place of `file`."""
+    checkpoint: str | None = None
+    """Where the old file's checkpoint is; None: where `omni convert` would have it."""
+    skips_refused: bool = False
+    """Whether what of the old file cannot be kept is left out, and told."""
+    engine_args: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Arguments of vLLM for every ar stage."""
+    stage_init_timeout_s: float | None = None
     volumes: tuple[str, ...] = ()
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
@@ -44,7 +59,17 @@ class ServeSettings:
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="the OmniModel, as for kubectl apply")
+    parser.add_argument(
+        "file", nargs="?", help="the OmniModel, as for kubectl apply; with --stage-configs-path, the checkpoint"
+    )
+    parser.add_argument(
+        "--stage-configs-path", type=Path, metavar="FILE", help="serve an old stage file, as `omni convert` makes it"
+    )
+    parser.add_argument("--skip-refused", action="store_true", help="leave out what of it cannot be kept, and say so")
+    parser.add_argument("--model", metavar="SOURCE", help="its checkpoint: a folder, or pvc://CLAIM/PATH")
+    parser.add_argument(
+        "--stage-init-timeout", type=float, metavar="S", help="longest start of a stage (default: as the file says)"
+    )
     parser.add_argument(
         "--volume", action="append", default=[], metavar="CLAIM=DIR", help="the folder of a claim; may be repeated"
     )
@@ -67,13 +92,21 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--log-level", choices=LEVELS, help="from which level on (default: as the file says for each process)"
     )
+    add_foreign_flags(parser)
 
 
 def settings_from(arguments: Namespace) -> ServeSettings:
+    """Raises InputError for what does not go together."""
+    file, checkpoint, volumes = _served(arguments)
     return ServeSettings(
-        file=arguments.file,
+        file=file,
+        stage_configs=arguments.stage_configs_path,
+        checkpoint=checkpoint,
+        skips_refused=arguments.skip_refused,
+        engine_args=engine_args_of(arguments),
+        stage_init_timeout_s=arguments.stage_init_timeout,
         environment=dict(os.environ),
-        volumes=tuple(arguments.volume),
+        volumes=(*volumes, *arguments.volume),
         host=arguments.host,
         port=arguments.port,
         device=arguments.device,
@@ -90,3 +123,28 @@ def settings_from(arguments: Namespace) -> ServeSettings:
         is_terminal=sys.stderr.isatty(),
         created=int(time.time()),
     )
+
+
+def _served(arguments: Namespace) -> tuple[Path, str | None, tuple[str, ...]]:
+    """The file, and of an old one its checkpoint with the volume that this takes."""
+    if arguments.stage_configs_path is None:
+        if arguments.file is None:
+            raise InputError("name the model's file, or an old stage file with --stage-configs-path")
+        if arguments.model is not None:
+            raise InputError("--model is for --stage-configs-path; a model file says itself where its checkpoint is")
+        return Path(arguments.file), None, ()
+    if arguments.file is not None and arguments.model is not None:
+        raise InputError("--model says again where the checkpoint is; name it once")
+    named = arguments.model or arguments.file
+    checkpoint, volumes = (None, ()) if named is None else checkpoint_at(named)
+    return arguments.stage_configs_path, checkpoint, volumes
+
+
+def checkpoint_at(text: str) -> tuple[str, tuple[str, ...]]:
+    """Where an old file's checkpoint is, as a source, and the volume that this takes."""
+    if text.startswith("pvc://"):
+        return text, ()
+    folder = Path(text).expanduser().resolve()
+    if not folder.is_dir():
+        raise InputError(f"{text}: name the checkpoint by a folder of this machine or by pvc://CLAIM/PATH")
+    return f"pvc://{CLAIM}/{folder.name}", (f"{CLAIM}={folder.parent}",)
