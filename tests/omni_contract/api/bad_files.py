@@ -62,6 +62,13 @@ AGAINST_RULES = (
         "one, list stages and edges",
     ),
     _bad(
+        "a family that is refused by name",
+        {"spec.family": "mimo-audio"},
+        "spec.family",
+        'family "mimo-audio" is not served: neither transformers nor a package on the index computes it, so that '
+        "nothing could be shown to equal a reference; take qwen2.5-omni or qwen3-omni, which speak and listen, too",
+    ),
+    _bad(
         "a model on a hub",
         {"spec.model.source": "Qwen/Qwen-Image"},
         "spec.model.source",
