@@ -83,6 +83,7 @@ def test_lists_of_objects_are_maps_by_their_names() -> None:
         ".spec.network.tls.stages": ["name"],
         ".spec.stages[].ar.loras": ["name"],
         ".status.conditions": ["type"],
+        ".status.outputs": ["modality"],
         ".status.stages": ["name"],
     }
 
