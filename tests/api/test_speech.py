@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import signal
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import pytest
 from httpx2 import Client
 from openai import AsyncOpenAI, OpenAI
 
+from omni_contract.wire.payload import Array
 from omni_runtime.engines.fake_answers import SAMPLE_RATE, SAMPLES_PER_ITEM
+from omni_runtime.media.values import Sound
 from tests.support.chat_client import WAV_HEADER_BYTES, expected_pcm
 from tests.support.fake_omni import SPEECH_MODEL, SPEECH_STEPS, TALKER, VOCODER, fake_speech
-from tests.support.media_files import data_url, decoded
+from tests.support.media_files import data_url, decoded, samples_of
 from tests.support.model_processes import ModelProcesses, model_processes
 from tests.support.worker_stats import holds_nothing, stats_when
 
@@ -52,6 +55,21 @@ def test_every_format_holds_every_sample(reader: OpenAI, format: Any) -> None:
     answer = reader.audio.speech.create(**asked(response_format=format))
     assert answer.response.headers["content-type"] == CONTENT_TYPES[format]
     assert 0 <= samples_in(answer.content, format) - SAMPLES <= MOST_PADDING.get(format, 0)
+
+
+@pytest.mark.case("runtime:S7")
+@pytest.mark.parametrize("format", CONTENT_TYPES)
+def test_no_format_begins_with_silence(reader: OpenAI, format: Any) -> None:
+    """The fake voice begins at once, so that any silence is the encoder's; a streamed MP3 or AAC cannot say so."""
+    data = reader.audio.speech.create(**asked(response_format=format)).content
+    sound = Sound(pcm_samples(data), SAMPLE_RATE) if format == "pcm" else decoded(data)
+    loud = next(at for at, sample in enumerate(samples_of(sound)) if abs(sample) > 0.05)
+    assert loud / sound.sample_rate < (0.06 if format in MOST_PADDING else 0.005)
+
+
+def pcm_samples(data: bytes) -> Array:
+    floats = array("f", (sample / 32_768 for sample in array("h", data)))
+    return Array("float32", (len(floats),), memoryview(floats).cast("B"))
 
 
 def test_mp3_is_what_comes_if_nothing_is_said(reader: OpenAI) -> None:

@@ -28,6 +28,7 @@ def client(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[O
         yield OpenAI(base_url=f"{serve.url()}/v1", api_key="none", max_retries=0)
 
 
+@pytest.mark.case("runtime:B3", "runtime:S15", "runtime:S16")
 def test_speech_is_that_of_transformers_for_one_and_for_several_at_once(client: OpenAI, expected: list[Any]) -> None:
     with ThreadPoolExecutor() as clients:
         several = list(clients.map(lambda text: samples(answered(client, text, ASKED)), TEXTS))

@@ -109,6 +109,7 @@ async def test_a_voice_is_designed_as_the_package_designs_it(designer):
     assert codes[0] != codes[1]
 
 
+@pytest.mark.case("runtime:S13")
 async def test_text_becomes_the_sound_of_the_package_through_talker_and_codec(tiny_checkpoint, custom):
     folder = tiny_checkpoint(FAMILY)
     async with AsyncExitStack() as stack:
@@ -120,6 +121,7 @@ async def test_text_becomes_the_sound_of_the_package_through_talker_and_codec(ti
     assert heard.abs().max() > 0.1
 
 
+@pytest.mark.case("runtime:A6")
 async def test_usage_counts_the_text_and_the_frames(tiny_checkpoint):
     async with talking(tiny_checkpoint(FAMILY)) as engine:
         requests = [stage_request(CUSTOM[0], input=text) for text in ("hello", "hello hello hello")]
