@@ -13,6 +13,8 @@ from tests.support.qwen25_speech import STAGES, TEXTS, WORDS, expected_sounds
 from tests.support.serve_process import serving
 from tests.support.speech_chats import answered, asked, assert_same_sound, samples, streamed_samples
 
+ON_TRANSFORMERS = "ar: {backend: transformers}"
+ON_VLLM = "ar: {dtype: float32, maxModelLength: 2048, maxSequences: 16, kvCacheSize: 256Mi}"
 ASKED = asked("tiny-qwen25-omni", STAGES)
 
 
@@ -21,10 +23,15 @@ def expected(models: Path) -> list[Any]:
     return expected_sounds(models / "qwen2.5-omni", models)
 
 
-@pytest.fixture(scope="module")
-def client(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAI]:
-    file = str(CHECKOUT / "examples" / "tiny-qwen2.5-omni.yaml")
-    with serving(file, "--volume", f"models={models}", folder=tmp_path_factory.mktemp("serve")) as serve:
+@pytest.fixture(scope="module", params=["transformers", "vllm"])
+def client(models: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[OpenAI]:
+    """With the talker on either backend."""
+    folder = tmp_path_factory.mktemp("serve")
+    example = (CHECKOUT / "examples" / "tiny-qwen2.5-omni.yaml").read_text()
+    file = folder / "model.yaml"
+    assert ON_TRANSFORMERS in example
+    file.write_text(example if request.param == "transformers" else example.replace(ON_TRANSFORMERS, ON_VLLM))
+    with serving(str(file), "--volume", f"models={models}", folder=folder) as serve:
         yield OpenAI(base_url=f"{serve.url()}/v1", api_key="none", max_retries=0)
 
 

@@ -15,10 +15,12 @@ from openai import OpenAI
 from tests.layout.source import CHECKOUT
 from tests.support.serve_process import serving
 from tests.support.speech_chats import answered, asked, assert_same_sound, in_16_bits, samples, streamed_samples
+from tests.support.thinker_chats import CHATS, PICTURE, SOUND, message
 
 REFERENCE = CHECKOUT / "tests" / "models" / "ar_frames_reference.py"
 WORDS, TOKENS = 12, 21
-TEXTS = ("hello world", "the quick brown fox", "over the lazy dog")
+SAMPLES_PER_FRAME, HELD_BACK = 1920, 555
+"""The codec never makes the last samples, which the frame after would have been heard in."""
 STAGES = [
     {"temperature": 0, "repetition_penalty": 1.0, "max_tokens": WORDS, "min_tokens": WORDS},
     {"temperature": 0, "max_tokens": TOKENS},
@@ -30,15 +32,14 @@ SAMPLED = asked("tiny-qwen3-omni", [STAGES[0], {"max_tokens": TOKENS}, {}])
 
 @pytest.fixture(scope="module")
 def expected(models: Path) -> list[Any]:
-    """What transformers says to each text, in 16 bits."""
-    parts = [[{"type": "text", "text": text}] for text in TEXTS]
-    requests = [{"messages": [{"role": "user", "content": content}], "voice": "Ethan"} for content in parts]
-    media, out = models / "media.npz", models / "experts.npz"
-    numpy.savez(media)
+    """What transformers says in each chat, in 16 bits."""
+    requests = [{"messages": [{"role": "user", "content": chat}], "voice": "Ethan"} for chat in CHATS]
+    media, out = models / "heard.npz", models / "experts.npz"
+    numpy.savez(media, picture=PICTURE, sound=SOUND)
     command = [sys.executable, str(REFERENCE), str(models / "qwen3-omni"), str(media), str(out)]
     subprocess.run(command, input=json.dumps(requests), text=True, check=True, capture_output=True, timeout=300)
     with numpy.load(out) as made:
-        return [in_16_bits(made[f"sound.{number}"]) for number in range(len(TEXTS))]
+        return [in_16_bits(made[f"sound.{number}"]) for number in range(len(CHATS))]
 
 
 @pytest.fixture(scope="module")
@@ -48,27 +49,30 @@ def client(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[O
         yield OpenAI(base_url=f"{serve.url()}/v1", api_key="none", max_retries=0)
 
 
-def test_speech_is_that_of_transformers_for_one_and_for_several_at_once(client: OpenAI, expected: list[Any]) -> None:
+def test_speech_about_words_a_picture_and_sound_is_that_of_transformers_alone_and_at_once(
+    client: OpenAI, expected: list[Any]
+) -> None:
     with ThreadPoolExecutor() as clients:
-        several = list(clients.map(lambda text: samples(answered(client, text, ASKED)), TEXTS))
-    alone = samples(answered(client, TEXTS[0], ASKED))
+        several = list(clients.map(lambda chat: samples(answered(client, message(chat), ASKED)), CHATS))
+    alone = samples(answered(client, message(CHATS[0]), ASKED))
     for ours, theirs in zip([alone, *several], [expected[0], *expected], strict=True):
         assert_same_sound(ours, theirs)
 
 
 def test_streamed_sound_is_that_of_the_whole_answer_for_words_that_were_drawn_too(client: OpenAI) -> None:
     for request in (ASKED, SAMPLED):
-        whole = samples(answered(client, TEXTS[1], request))
-        assert streamed_samples(client, TEXTS[1], request).tolist() == whole.tolist()
+        whole = samples(answered(client, message(CHATS[1]), request))
+        assert streamed_samples(client, message(CHATS[1]), request).tolist() == whole.tolist()
 
 
 def test_an_answer_has_text_and_sound_and_counts_both(client: OpenAI) -> None:
-    answer = answered(client, TEXTS[0], ASKED)
+    answer = answered(client, message(CHATS[0]), ASKED)
     audio = answer.choices[0].message.audio
     assert audio is not None and audio.transcript
     assert answer.usage is not None and answer.usage.completion_tokens_details is not None
     spoken = answer.usage.completion_tokens_details.audio_tokens
-    assert spoken and answer.usage.completion_tokens == WORDS + spoken
+    assert spoken == (len(samples(answer)) + HELD_BACK) / SAMPLES_PER_FRAME
+    assert answer.usage.completion_tokens == WORDS + spoken
 
 
 def test_text_alone_keeps_the_talker_silent(client: OpenAI) -> None:

@@ -10,7 +10,7 @@ import sys
 
 import numpy
 import torch
-from ar_thinker_reference import LENGTH, inputs_of
+from ar_thinker_reference import LENGTH, inputs_of, sounds_of_videos
 from transformers import AutoProcessor, Qwen3OmniMoeForConditionalGeneration
 
 TOKENS = 21
@@ -29,9 +29,13 @@ def main(folder: str, media: str, out: str) -> None:
     model.code2wav.chunked_decode = lambda codes, **sizes: decoded.append(codes) or decode(codes, **sizes)
     for number, request in enumerate(json.load(sys.stdin)):
         inputs = inputs_of(processor, request["messages"], arrays)
+        has_both = bool(sounds_of_videos(request["messages"]))
         text, sound = model.generate(
             **inputs,
             speaker=request["voice"],
+            use_audio_in_video=has_both,
+            # It does not tell its talker, which then places a video's tokens as if they were words.
+            talker_use_audio_in_video=has_both,
             thinker_max_new_tokens=LENGTH,
             thinker_min_new_tokens=LENGTH,
             thinker_do_sample=False,

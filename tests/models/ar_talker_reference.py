@@ -9,7 +9,7 @@ import sys
 
 import numpy
 import torch
-from ar_thinker_reference import LENGTH, inputs_of
+from ar_thinker_reference import LENGTH, inputs_of, sounds_of_videos
 from talker_reference import keep_masks
 from transformers import AutoProcessor, Qwen2_5OmniForConditionalGeneration
 
@@ -33,6 +33,7 @@ def main(folder: str, media: str, out: str) -> None:
         text, _ = model.generate(
             **inputs,
             speaker=request["voice"],
+            use_audio_in_video=bool(sounds_of_videos(request["messages"])),
             thinker_max_new_tokens=LENGTH,
             thinker_min_new_tokens=LENGTH,
             thinker_do_sample=False,

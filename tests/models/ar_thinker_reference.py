@@ -55,11 +55,16 @@ def inputs_of(processor, messages, arrays):
     text = processor.apply_chat_template(told, add_generation_prompt=True, tokenize=False)
     media = {
         "images": [Image.fromarray(arrays[part["name"]]) for part in parts if part["type"] == "image"],
-        "audio": [arrays[part["name"]] for part in parts if part["type"] == "audio"],
+        "audio": [arrays[part["name"]] for part in parts if part["type"] == "audio"]
+        + [arrays[name] for name in sounds_of_videos(messages)],
         "videos": [arrays[part["name"]] for part in parts if part["type"] == "video"],
     }
     given = {name: items for name, items in media.items() if items}
-    return processor(text=[text], return_tensors="pt", **given)
+    return processor(text=[text], return_tensors="pt", use_audio_in_video=bool(sounds_of_videos(messages)), **given)
+
+
+def sounds_of_videos(messages):
+    return [part["audio"] for message in messages for part in message["content"] if "audio" in part]
 
 
 if __name__ == "__main__":

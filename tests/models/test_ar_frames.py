@@ -15,7 +15,8 @@ from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array, Payload, Value
 from omni_runtime.engines.protocol import StageItem, StageRequest, StageUsage
 from tests.models.ar_engines import ar_file, loaded
-from tests.models.thoughts import EDGE, chunks, said, thought, whole, words
+from tests.models.media_requests import MEDIA
+from tests.models.thoughts import EDGE, chunks, said, shown, thought, whole, words
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -23,7 +24,12 @@ JUDGE = Path(__file__).with_name("ar_frames_reference.py")
 ON = "talker->code2wav"
 GREEDY: dict[str, Value] = {"temperature": 0.0, "max_tokens": 21}
 DRAWN: dict[str, Value] = {"max_tokens": 21, "seed": 7}
-REQUESTS = [said("hello world", "Chelsie"), said("hello world", "Ethan"), said("the quick brown fox", "Ethan")]
+REQUESTS = [
+    said("hello world", "Chelsie"),
+    said("hello world", "Ethan"),
+    said("the quick brown fox", "Ethan"),
+    *shown("Chelsie"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +40,7 @@ def tiny(tiny_checkpoint):
 @pytest.fixture(scope="module")
 def judged(tiny, tmp_path_factory):
     folder = tmp_path_factory.mktemp("judge")
-    numpy.savez(folder / "media.npz")
+    numpy.savez(folder / "media.npz", **MEDIA)
     command = [sys.executable, JUDGE, tiny, folder / "media.npz", folder / "out.npz"]
     done = subprocess.run(command, input=json.dumps(REQUESTS), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -71,7 +77,7 @@ async def frames(talker: Any, request: StageRequest) -> list[list[int]]:
             assert isinstance(array, Array) and (array.dtype, array.shape[0]) == ("int32", 4) and array.shape[1]
             made += numpy.frombuffer(array.data, dtype=numpy.int32).reshape(array.shape).T.tolist()
         else:
-            assert isinstance(event, StageUsage)
+            assert isinstance(event, StageUsage) and event.output_tokens == len(made)
     return made
 
 
@@ -81,8 +87,10 @@ def wanted(judged: Any, number: int) -> list[list[int]]:
 
 
 async def test_frames_equal_those_of_transformers_alone_and_together(talker, thoughts, judged):
-    assert [words(items) for items in thoughts] == [judged[f"text.{number}"].tolist() for number in range(3)]
-    every = [wanted(judged, number) for number in range(3)]
+    assert [words(items) for items in thoughts] == [
+        judged[f"text.{number}"].tolist() for number in range(len(REQUESTS))
+    ]
+    every = [wanted(judged, number) for number in range(len(REQUESTS))]
     asked = [(items, request["voice"]) for items, request in zip(thoughts, REQUESTS, strict=True)]
     alone = [await frames(talker, speech(*one, **GREEDY)) for one in asked]
     together = await asyncio.gather(
@@ -90,7 +98,7 @@ async def test_frames_equal_those_of_transformers_alone_and_together(talker, tho
     )
     assert alone == every
     assert together == every
-    assert {len(frames) for frames in every} == {17, 20}, "one ends by itself, and the end is no frame"
+    assert {len(one) for one in every} == {17, 20}, "one ends by itself, and the end is no frame"
 
 
 @pytest.mark.parametrize("size", [1, 4, 100])

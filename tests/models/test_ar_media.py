@@ -16,38 +16,12 @@ from omni_contract.wire.payload import Array
 from omni_runtime.engines.protocol import StageItem, StageRequest
 from omni_runtime.families.registry import family
 from tests.models.ar_engines import answer, ar_file, asked, loaded
+from tests.models.media_requests import MEDIA, RATE, as_payload, part, said
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 JUDGE = Path(__file__).with_name("ar_thinker_reference.py")
 GREEDY = {"temperature": 0.0, "max_tokens": 12, "min_tokens": 12}
-RATE = 16_000
-
-
-def media() -> dict[str, numpy.ndarray]:
-    random = numpy.random.default_rng(0)
-    return {
-        "picture": random.integers(0, 255, (56, 56, 3), dtype=numpy.uint8),
-        "wide": random.integers(0, 255, (56, 112, 3), dtype=numpy.uint8),
-        "sound": random.standard_normal(RATE, dtype=numpy.float32),
-        "word": random.standard_normal(RATE // 2, dtype=numpy.float32),
-        "video": random.integers(0, 255, (4, 56, 56, 3), dtype=numpy.uint8),
-    }
-
-
-MEDIA = media()
-
-
-def said(*parts):
-    return [
-        {"role": "user", "content": [{"type": "text", "text": one} if isinstance(one, str) else one for one in parts]}
-    ]
-
-
-def part(kind, name):
-    return {"type": kind, "name": name}
-
-
 REQUESTS = [
     said("hello world"),
     said(part("image", "picture"), "what is it?"),
@@ -55,25 +29,6 @@ REQUESTS = [
     said("one", part("image", "wide"), "two", part("audio", "word"), part("image", "picture")),
     said(part("video", "video"), "what happens?"),
 ]
-
-
-def as_payload(messages):
-    """As the frontend hands it on: arrays in place of names."""
-
-    def resolved(one):
-        if one["type"] == "text":
-            return one
-        data = MEDIA[one["name"]]
-        array = Array(str(data.dtype), data.shape, memoryview(numpy.ascontiguousarray(data)).cast("B"))
-        match one["type"]:
-            case "image":
-                return {"type": "image", "image": array}
-            case "audio":
-                return {"type": "audio", "audio": array, "sample_rate": RATE}
-            case _:
-                return {"type": "video", "frames": array, "fps": 2.0}
-
-    return {"messages": [{**message, "content": [resolved(one) for one in message["content"]]} for message in messages]}
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,8 @@ from omni_contract.wire.payload import Array
 from omni_runtime.engines.protocol import StageItem, StageRequest, StageUsage
 from omni_runtime.families.registry import family
 from tests.models.ar_engines import ar_file, loaded
-from tests.models.thoughts import EDGE, chunks, said, thought, whole
+from tests.models.media_requests import MEDIA
+from tests.models.thoughts import EDGE, chunks, said, shown, thought, whole
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -26,7 +27,12 @@ ON = "talker->token2wav"
 TALKS = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "max_tokens": 20}
 
 
-REQUESTS = [said("hello world", "Chelsie"), said("hello world", "Ethan"), said("the quick brown fox", "Ethan")]
+REQUESTS = [
+    said("hello world", "Chelsie"),
+    said("hello world", "Ethan"),
+    said("the quick brown fox", "Ethan"),
+    *shown("Chelsie")[:2],
+]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +45,7 @@ def tiny(tmp_path_factory):
 @pytest.fixture(scope="module")
 def judged(tiny, tmp_path_factory):
     folder = tmp_path_factory.mktemp("judge")
-    numpy.savez(folder / "media.npz")
+    numpy.savez(folder / "media.npz", **MEDIA)
     command = [sys.executable, JUDGE, tiny, folder / "media.npz", folder / "out.npz"]
     done = subprocess.run(command, input=json.dumps(REQUESTS), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

@@ -3,12 +3,15 @@
 import base64
 import io
 import wave
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy
 from openai import OpenAI
 from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
+Messages: TypeAlias = list[ChatCompletionMessageParam]
+Said: TypeAlias = str | Messages
+"""What the user says, or the whole conversation."""
 SMALLEST_STEP = 1
 """Of sound in 16 bits: rounding may fall to either side."""
 
@@ -24,12 +27,12 @@ def asked(model: str, stages: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def said_by_user(text: str) -> list[ChatCompletionMessageParam]:
-    return [{"role": "user", "content": text}]
+def said_by_user(said: Said) -> Messages:
+    return [{"role": "user", "content": said}] if isinstance(said, str) else said
 
 
-def answered(client: OpenAI, text: str, request: dict[str, Any]) -> ChatCompletion:
-    answer = client.chat.completions.create(messages=said_by_user(text), **request)
+def answered(client: OpenAI, said: Said, request: dict[str, Any]) -> ChatCompletion:
+    answer = client.chat.completions.create(messages=said_by_user(said), **request)
     assert isinstance(answer, ChatCompletion)
     return answer
 
@@ -42,12 +45,12 @@ def samples(answer: ChatCompletion) -> Any:
         return numpy.frombuffer(file.readframes(file.getnframes()), dtype=numpy.int16).astype(float)
 
 
-def streamed_samples(client: OpenAI, text: str, request: dict[str, Any]) -> Any:
+def streamed_samples(client: OpenAI, said: Said, request: dict[str, Any]) -> Any:
     request = {**request, "audio": {"format": "pcm16", "voice": "Ethan"}}
-    said: list[dict[str, Any]] = []
-    for chunk in client.chat.completions.create(messages=said_by_user(text), stream=True, **request):
-        said += [choice.delta.model_dump().get("audio") or {} for choice in chunk.choices]
-    heard = b"".join(base64.b64decode(audio["data"]) for audio in said if audio.get("data"))
+    told: list[dict[str, Any]] = []
+    for chunk in client.chat.completions.create(messages=said_by_user(said), stream=True, **request):
+        told += [choice.delta.model_dump().get("audio") or {} for choice in chunk.choices]
+    heard = b"".join(base64.b64decode(audio["data"]) for audio in told if audio.get("data"))
     return numpy.frombuffer(heard, dtype=numpy.int16).astype(float)
 
 

@@ -17,7 +17,7 @@ QWEN2_5_OMNI = Preset(
         ),
         StageSpec(
             name="talker",
-            ar=ArEngine(part="talker", backend="transformers"),
+            ar=ArEngine(part="talker"),
             sampling={"temperature": 0.9, "top_p": 0.8, "top_k": 40, "max_tokens": 2048, "repetition_penalty": 1.05},
         ),
         StageSpec(

@@ -125,7 +125,8 @@ class ArModel:
     """How vLLM reads a part of the family's checkpoint.
 
     `config` turns the configuration of the whole into the part's; it is a function of a module, as other processes
-    import it. `implementation` is our class for an `architecture` that vLLM does not know, as "module:Class".
+    import it. `implementation` is our class for an `architecture`, as "module:Class": one that vLLM does not know or,
+    where it `refines`, one of vLLM's own, which stands in for it where there are several devices.
     `hidden_layers` are those whose states other stages need, counted as in transformers' `hidden_states`: 0 is the
     input's embeddings, -1 the last one; or a function of the checkpoint's folder that says which. A part that
     `takes_rows` has rows of embeddings as its input, not tokens. One that `makes_frames` makes of each token a frame
@@ -138,6 +139,7 @@ class ArModel:
     hidden_layers: tuple[int, ...] | Callable[[Path], tuple[int, ...]] = ()
     takes_rows: bool = False
     makes_frames: bool = False
+    refines: bool = False
     defaults: Mapping[str, Value] = field(default_factory=dict)
     """Of sampling parameters, under what the model file and the request say."""
     text: TransformersPart | None = None
@@ -156,12 +158,14 @@ class RowKind(IntEnum):
 class PromptRows:
     """What such a part begins with: a row for each token. Unless `kinds` says otherwise, all are words.
 
-    Penalties count the tokens, too.
+    Penalties count the tokens, too. `positions`, of shape (tokens, 3), are in time, height and width; without them, the
+    tokens are counted.
     """
 
     token_ids: tuple[int, ...]
     rows: Array
     kinds: tuple[RowKind, ...] = ()
+    positions: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -187,8 +191,9 @@ class ArPart(Protocol):
         """What leaves for other stages with a step.
 
         The item has `token_ids`, `text` if the part has a tokenizer, `hidden` with the rows of each layer by its
-        number, and in the first step `prompt_token_ids`; a token's own row comes with the step after it. If the part
-        makes frames, the item has them as `frames`, of shape (frames, groups), instead of rows and text.
+        number, and in the first step `prompt_token_ids`, and `prompt_positions`, of shape (tokens, 3), if there are
+        media in the prompt; a token's own row comes with the step after it. If the part makes frames, the item has
+        them as `frames`, of shape (frames, groups), instead of all else.
         """
         ...
 

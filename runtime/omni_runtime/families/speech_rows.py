@@ -6,6 +6,7 @@ thinker has ended, a row says so, and one more holds from there on.
 
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -44,18 +45,30 @@ class Speaker(Protocol):
         """A row for each token that the thinker has read, of its states of both layers."""
         ...
 
-    def beginning(self, prompt: Sequence[int], rows: torch.Tensor) -> PromptRows:
+    def beginning(self, prompt: "HeardPrompt", rows: torch.Tensor) -> PromptRows:
         """`rows` are the prompt's and that of the answer's first token."""
         ...
 
 
+@dataclass(frozen=True)
+class HeardPrompt:
+    """The thinker's. `positions` are its tokens' in time, height and width, of shape (tokens, 3), if it has media."""
+
+    token_ids: list[int]
+    positions: torch.Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.token_ids)
+
+
 async def speech_rows(request: StageRequest, speaker: Speaker) -> RowSource:
-    prompt, waiting, has_begun = list[int](), speaker.over.new_empty((0, len(speaker.over))), False
+    prompt, waiting, has_begun = HeardPrompt([]), speaker.over.new_empty((0, len(speaker.over))), False
     async with aclosing(items_as_they_come(request)) as items:
         async for _, item in items:
-            prompt = prompt or _prompt(item)
-            waiting = torch.cat([waiting, _read(speaker, item, [] if has_begun else prompt[len(waiting) :])])
-            if not has_begun and prompt and len(waiting) > len(prompt):
+            prompt = prompt if len(prompt) else _prompt(item)
+            unread = [] if has_begun else prompt.token_ids[len(waiting) :]
+            waiting = torch.cat([waiting, _read(speaker, item, unread)])
+            if not has_begun and len(prompt) and len(waiting) > len(prompt):
                 has_begun = True
                 yield speaker.beginning(prompt, waiting[: len(prompt) + 1])
                 waiting = waiting[len(prompt) + 1 :]
@@ -75,11 +88,11 @@ def voice_name(parameters: Mapping[str, Value]) -> str | None:
     return voice
 
 
-def _prompt(item: Payload) -> list[int]:
-    prompt = item.get("prompt_token_ids", [])
+def _prompt(item: Payload) -> HeardPrompt:
+    prompt, positions = item.get("prompt_token_ids", []), item.get("prompt_positions")
     if not isinstance(prompt, list):
         raise OmniError(ErrorCode.STAGE_FAILED, "what came from the thinker has no prompt")
-    return prompt
+    return HeardPrompt(prompt, to_tensor(positions, HOST) if isinstance(positions, Array) else None)
 
 
 def _read(speaker: Speaker, item: Payload, prompt: Sequence[int]) -> torch.Tensor:

@@ -28,6 +28,7 @@ class Answer:
         self._part = part
         self._inbox = inbox
         self._makes_frames = makes_frames
+        self._tokens = 0
 
     @property
     def states_key(self) -> str | None:
@@ -49,21 +50,28 @@ class Answer:
             told["prompt_token_ids"] = list(step.prompt_token_ids)
         if self._inbox is not None:
             # The token that a step makes is computed by the step after it: the last one has no states.
-            states = await self._inbox.until(self.usage.input_tokens + self.usage.output_tokens - 1)
+            states = await self._inbox.until(self.usage.input_tokens + self._tokens - 1)
             told["hidden"] = {str(layer): rows for layer, rows in states.items()}
+            if step.prompt_token_ids is not None and self._inbox.positions is not None:
+                told["prompt_positions"] = self._inbox.positions
         return told if self._part is None else self._part.select(told)
 
     async def _frames(self) -> Payload | None:
         """None if the step has brought none: a token's frame comes with the step after it, the last one's never."""
         assert self._inbox is not None and self._part is not None
-        made = await self._inbox.until(self.usage.output_tokens - 1)
+        made = await self._inbox.until(self._tokens - 1)
         frames = next(iter(made.values()), None)
-        return None if frames is None or not frames.size_bytes else self._part.select({"frames": frames})
+        if frames is None or not frames.size_bytes:
+            return None
+        self.usage = replace(self.usage, output_tokens=self.usage.output_tokens + frames.shape[0])
+        return self._part.select({"frames": frames})
 
     def _count(self, step: Step) -> None:
+        """Of a part that makes frames, those count that have left."""
+        self._tokens += len(step.token_ids)
         self.usage = replace(
             self.usage,
             input_tokens=self.usage.input_tokens + len(step.prompt_token_ids or ()),
-            output_tokens=self.usage.output_tokens + len(step.token_ids),
+            output_tokens=self.usage.output_tokens if self._makes_frames else self._tokens,
             steps=self.usage.steps + 1,
         )

@@ -34,6 +34,7 @@ class RowFeed:
         self._asked_for = 0
         self._begin = 0
         """The position of the first token that is made."""
+        self._positions: list[list[int]] | None = None
         self._tokens: list[int] = []
         self._changed = asyncio.Event()
 
@@ -58,7 +59,7 @@ class RowFeed:
             begun = await anext(self._rows)
             if not isinstance(begun, PromptRows):
                 raise OmniError(ErrorCode.STAGE_FAILED, "the input begins without a prompt")
-            self._begin = len(begun.token_ids)
+            self._begin, self._positions = len(begun.token_ids), _positions(begun)
             kinds = begun.kinds or (RowKind.WORD,) * self._begin
             yield self._part(list(begun.token_ids), 1, self._given(begun.rows, 0, kinds))
             position, rows = self._begin, begun.rows
@@ -85,6 +86,7 @@ class RowFeed:
             "position": position,
             "kinds": bytes(kinds or (RowKind.ADDED,) * rows.shape[0]),
             "begin": self._begin,
+            "positions": self._positions,
         }
 
     async def _last_token(self) -> int:
@@ -97,6 +99,14 @@ class RowFeed:
     def _part(self, token_ids: list[int], count: int, rows: dict[str, Any]) -> StreamingInput:
         self._asked_for += count
         return StreamingInput(prompt={"prompt_token_ids": token_ids}, sampling_params=self.params(count, rows))
+
+
+def _positions(begun: PromptRows) -> list[list[int]] | None:
+    """Of each token in time, height and width."""
+    if begun.positions is None:
+        return None
+    flat = begun.positions.data.cast("B").cast("i").tolist()
+    return [flat[place : place + 3] for place in range(0, len(flat), 3)]
 
 
 def _last(rows: Array) -> Array:

@@ -28,6 +28,10 @@ class MakesFrames(Protocol):
         """Of shape (frames, groups - 1), and the sums of their rows, of shape (frames, width)."""
         ...
 
+    def compile_frames(self) -> None:
+        """Before they are captured."""
+        ...
+
 
 @dataclass
 class Speech:
@@ -56,6 +60,7 @@ class FrameMaker:
         self._states = torch.zeros((runner.max_num_reqs, width), dtype=runner.dtype, device=self._device)
         self._further = model.further_codes
         if self._device.type == "cuda" and not runner.model_config.enforce_eager:
+            model.compile_frames()
             self._further = FrameGraphs(model.further_codes, self._states)
 
     def make(self, takers: Sequence[Taker], embedded: torch.Tensor) -> None:

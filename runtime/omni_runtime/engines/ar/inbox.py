@@ -15,6 +15,8 @@ class Inbox:
 
     def __init__(self, key: str) -> None:
         self.key = key
+        self.positions: Array | None = None
+        """Of a prompt with media, in time, height and width; of shape (tokens, 3). They come ahead of its rows."""
         self._arrived = 0
         self._taken = 0
         self._parts: dict[int, list[memoryview]] = {}

@@ -30,6 +30,8 @@ class Source:
 
     rows: list[torch.Tensor] = field(default_factory=list)
     kinds: bytearray = field(default_factory=bytearray)
+    positions: list[list[int]] | None = None
+    """Of the prompt's tokens in time, height and width, if those are not its tokens counted."""
     _last_part: Any = None
 
     def take(self, part: Mapping[str, Any]) -> None:
@@ -40,10 +42,19 @@ class Source:
         self._last_part = part
         self.rows[part["position"] :] = rows.view(-1, part["width"]).unbind()
         self.kinds[part["position"] :] = part["kinds"]
+        self.positions = part["positions"]
 
     def at(self, position: int) -> tuple[torch.Tensor, RowKind]:
         place = min(position, len(self.rows) - 1)
         return self.rows[place], RowKind(self.kinds[place])
+
+    def located(self, position: int) -> list[int]:
+        """In time, height and width; what follows the prompt follows the furthest of it."""
+        assert self.positions is not None
+        if position < len(self.positions):
+            return self.positions[position]
+        following = max(map(max, self.positions)) + 1 + position - len(self.positions)
+        return [following] * 3
 
 
 class RowInput:
@@ -65,6 +76,7 @@ class RowInput:
         if self._frames is not None:
             self._frames.make(takers, inputs["inputs_embeds"])
         self._put_in(takers, inputs["inputs_embeds"])
+        self._locate(takers, inputs["positions"])
         output = self._forward(**inputs)
         if self._frames is not None:
             self._frames.keep(takers, output)
@@ -87,6 +99,18 @@ class RowInput:
                 embedded.index_add_(0, where, projected.to(embedded.dtype))
             else:
                 embedded.index_copy_(0, where, projected.to(embedded.dtype))
+
+    def _locate(self, takers: Sequence[Taker], positions: torch.Tensor) -> None:
+        """vLLM has counted the tokens, as it knows nothing of what they stand for."""
+        located = [
+            (place, self._sources[taker.request_id].located(position))
+            for taker in takers
+            if self._sources[taker.request_id].positions is not None
+            for place, position in taker.places
+        ]
+        if located:
+            where, values = (torch.tensor(part) for part in zip(*located, strict=True))
+            positions[:, on_device(where, positions.device)] = on_device(values, positions.device).T
 
     def _forget(self) -> None:
         for request_id in self._sources.keys() - self._runner.requests.keys():

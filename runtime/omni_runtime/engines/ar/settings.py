@@ -120,7 +120,7 @@ class ArSettings:
             raise UnusableEngineError("hidden states come from one process; set parallelism.pipeline to 1")
 
     def _check_rows(self) -> None:
-        if self.model.implementation and self._world > 1:
+        if self.model.implementation and self._world > 1 and not self.model.refines:
             raise UnusableEngineError(f'part "{self.part}" runs on one device; remove parallelism')
         if self.model.takes_rows and self.max_in_flight > self.block.max_sequences:
             # A request that waits for its next row keeps its place among those that run.
@@ -160,7 +160,7 @@ class ArSettings:
         additional: dict[str, object] = {}
         if model.config is not None:
             arguments["hf_overrides"] = model.config
-        if model.architecture is not None and model.implementation is not None:
+        if model.architecture is not None and model.implementation is not None and self._world == 1:
             additional[MODELS_KEY] = {model.architecture: model.implementation}
         if self.hidden_layers:
             additional[LAYERS_KEY] = self._inner_layers

@@ -15,6 +15,7 @@ from omni_runtime.engines.ar.takers import STATES_KEY
 class Rows:
     """Where a request's tokens are in a step's batch, and at which position of the request they begin."""
 
+    request_id: str
     key: str
     position: int
     start: int
@@ -64,7 +65,8 @@ class StateSender:
                 outer[0] = self._embedded(inputs)
             states, pieces = self._inner.states | outer, joined(wanted)
             requests = [(rows.key, rows.position, rows.end - rows.start) for rows in wanted]
-            self._socket.send(requests, [_cut(states[layer], pieces) for layer in self._layers])
+            located = dict(self._located(wanted))
+            self._socket.send(requests, [_cut(states[layer], pieces) for layer in self._layers], located)
         return output
 
     def _embedded(self, inputs: Mapping[str, Any]) -> Any:
@@ -79,7 +81,14 @@ class StateSender:
             key = ((params and params.extra_args) or {}).get(STATES_KEY)
             if key is not None:
                 computed = int(batch.num_computed_tokens_cpu[place])
-                yield Rows(key, computed, int(starts[place]), int(starts[place + 1]))
+                yield Rows(request_id, key, computed, int(starts[place]), int(starts[place + 1]))
+
+    def _located(self, wanted: Sequence[Rows]) -> Iterator[tuple[str, list[list[int]]]]:
+        """Prompts that begin in this step. Words alone are where they are counted, and need no telling."""
+        for rows in wanted:
+            request = self._runner.requests[rows.request_id]
+            if rows.position == 0 and self._runner.uses_mrope and request.mm_features:
+                yield rows.key, request.mrope_positions.T.tolist()
 
 
 def joined(wanted: Sequence[Rows]) -> list[slice]:

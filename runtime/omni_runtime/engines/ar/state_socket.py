@@ -7,7 +7,7 @@ import json
 import queue
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,6 +19,8 @@ IN_FLIGHT = 64
 
 OfRequest: TypeAlias = tuple[str, int, int]
 """A request's key, the first position that its rows are of, and how many they are."""
+Located: TypeAlias = Mapping[str, Sequence[Sequence[int]]]
+"""Where prompts with media are, by the requests' keys: each token in time, height and width."""
 
 
 class StateSocket:
@@ -29,11 +31,14 @@ class StateSocket:
         self._coming: queue.Queue[Coming] = queue.Queue(IN_FLIGHT)
         self._thread: threading.Thread | None = None
 
-    def send(self, requests: Sequence[OfRequest], tensors: Sequence[torch.Tensor]) -> None:
+    def send(
+        self, requests: Sequence[OfRequest], tensors: Sequence[torch.Tensor], located: Located | None = None
+    ) -> None:
         """Tensors of shape (rows, width), those of one request after those of another: one for each layer."""
         first = tensors[0]
         dtype = str(first.dtype).removeprefix("torch.")
-        header = json.dumps({"requests": requests, "dtype": dtype, "width": first.shape[-1]}).encode()
+        told = {"requests": requests, "dtype": dtype, "width": first.shape[-1], "located": located or {}}
+        header = json.dumps(told).encode()
         if first.device.type == "cpu":
             self._socket.send_multipart([header, *(_bytes(tensor).numpy() for tensor in tensors)])
             return

@@ -7,6 +7,7 @@ import asyncio
 import json
 import shutil
 import tempfile
+from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -15,7 +16,7 @@ from pathlib import Path
 import zmq
 import zmq.asyncio
 
-from omni_contract.wire.payload import DTYPES
+from omni_contract.wire.payload import DTYPES, Array
 from omni_runtime.engines.ar.inbox import Inbox
 
 
@@ -60,6 +61,9 @@ class States:
     def _deliver(self, frames: Sequence[memoryview]) -> None:
         """A step's rows, those of one request after those of another, in a frame for each layer."""
         header = json.loads(bytes(frames[0]))
+        for key, positions in header["located"].items():
+            if (inbox := self._inboxes.get(key)) is not None:
+                inbox.positions = _located(positions)
         row_bytes = header["width"] * DTYPES[header["dtype"]]
         start = 0
         for key, first, rows in header["requests"]:
@@ -68,3 +72,8 @@ class States:
                 of_layers = {layer: data[start:end] for layer, data in zip(self.layers, frames[1:], strict=True)}
                 inbox.add(first, of_layers, header["dtype"], header["width"])
             start = end
+
+
+def _located(positions: Sequence[Sequence[int]]) -> Array:
+    flat = array("i", [number for position in positions for number in position])
+    return Array("int32", (len(positions), 3), memoryview(flat).cast("B"))

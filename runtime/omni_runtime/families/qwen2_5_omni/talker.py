@@ -46,6 +46,8 @@ class Speech:
     generator: torch.Generator
     rows: torch.Tensor
     prompt_ids: list[int] = field(default_factory=list)
+    positions: torch.Tensor | None = None
+    """Of the prompt in time, height and width, if those are not its tokens counted."""
     words: int = 0
     words_said: int = 0
     """To the reply: a word is, once the next one is there."""
@@ -76,7 +78,6 @@ class Talker:
         self._module = module
         self._config = config.talker_config
         self._media = talker_input.media_ids(config.thinker_config)
-        self._unplaced = (config.thinker_config.image_token_index, config.thinker_config.video_token_index)
         self._voices = voices
         self._thinker_rows = thinker_rows
 
@@ -109,10 +110,10 @@ class Talker:
     def hear(self, speech: Speech, item: Payload) -> None:
         """States may come before the words that they are of; those of the last word, if any come, nobody says."""
         if prompt := _ids(item, "prompt_token_ids"):
-            if any(token_id in self._unplaced for token_id in prompt):
-                text = "this talker cannot place pictures and videos yet; ask for text alone, or about text and sound"
-                raise OmniError(ErrorCode.INVALID_REQUEST, text, "modalities")
             speech.prompt_ids = prompt
+            located = item.get("prompt_positions")
+            if isinstance(located, Array):
+                speech.positions = talker_input.positions(to_tensor(located, self._module.device))
         speech.words += len(_ids(item, "token_ids"))
         speech.rows = torch.cat((speech.rows, self._rows(speech, item)))
         first = len(speech.prompt_ids)
@@ -168,10 +169,14 @@ class Talker:
             own = self._module.get_input_embeddings()(code)
             rows = talker_input.step_row(own, speech.reply, len(speech.codes) - 1)[None]
         first = speech.cache.get_seq_length()
-        positions = torch.arange(first, first + len(rows), device=self._module.device)
+        positions = torch.arange(first, first + len(rows), device=self._module.device).expand(3, -1)
+        if speech.positions is not None:
+            # What follows the prompt follows the furthest of it.
+            ahead = int(speech.positions.max()) + 1 - len(speech.positions)
+            positions = positions + ahead if first else speech.positions.T
         made = self._module.model(
             inputs_embeds=self._module.thinker_to_talker_proj(rows)[None],
-            position_ids=positions.expand(3, 1, -1),
+            position_ids=positions[:, None],
             past_key_values=speech.cache,
             use_cache=True,
         )

@@ -66,6 +66,12 @@ def position_ids(prompt: Sequence[int], voice_token: int, first_token: int) -> l
     return [*prompt, voice_token, first_token]
 
 
+def positions(prompt: torch.Tensor) -> torch.Tensor:
+    """The talker's, of those of the thinker's prompt in time, height and width, of shape (tokens, 3)."""
+    beginning = prompt[-1, 0] + 1 + torch.arange(2, dtype=prompt.dtype)
+    return torch.cat((prompt, beginning[:, None].expand(-1, 3)))
+
+
 def prompt_rows(rows: torch.Tensor, reply: ReplyRows, thinker: ThinkerRows, codec: CodecRows) -> torch.Tensor:
     """The talker's prompt: what the thinker read, then the beginning of the speech with its first word."""
     begin = torch.stack((thinker.begin + codec.padding, reply.row(0) + codec.begin))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import torch
 from transformers import Qwen2_5OmniConfig, Qwen2_5OmniTalkerConfig
 
-from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Payload, Value
 from omni_runtime.engines.protocol import StageRequest
 from omni_runtime.families.checkpoint_part import read_config, table_rows
@@ -14,7 +13,7 @@ from omni_runtime.families.protocol import PromptRows, RowSource
 from omni_runtime.families.qwen2_5_omni import talker_input
 from omni_runtime.families.qwen2_5_omni.voices import Voice, read_voices, voice_of
 from omni_runtime.families.reply_rows import ReplyRows
-from omni_runtime.families.speech_rows import speech_rows, voice_name
+from omni_runtime.families.speech_rows import HeardPrompt, speech_rows, voice_name
 from omni_runtime.stepping.loading import LoadPlan
 from omni_runtime.stepping.tensors import to_array
 
@@ -27,7 +26,6 @@ class TalkerRows:
         config = read_config(Qwen2_5OmniConfig, plan)
         self._config = config.talker_config
         self._media = talker_input.media_ids(config.thinker_config)
-        self._unplaced = (config.thinker_config.image_token_index, config.thinker_config.video_token_index)
         self._voices = read_voices(plan, config.token2wav_config.dit_config)
         width, codec = config.talker_config.embedding_size, talker_input.prompt_ids(self._config, 0)
         codec_rows = _floats(table_rows(plan, TALKER_TABLE, codec, width))
@@ -47,7 +45,7 @@ class TalkerRows:
     def rows(self, request: StageRequest, parameters: Mapping[str, Value]) -> RowSource:
         voice = voice_of(self._voices, voice_name(parameters))
         thinker = talker_input.ThinkerRows(*(self._thinker[row] for row in self._row_ids(voice)))
-        return speech_rows(request, Speaker(self._config, self._media, self._unplaced, thinker, self._codec))
+        return speech_rows(request, Speaker(self._config, self._media, thinker, self._codec))
 
     def _row_ids(self, voice: Voice) -> tuple[int, int, int]:
         return talker_input.row_ids(self._config, voice.token_id)
@@ -57,7 +55,6 @@ class TalkerRows:
 class Speaker:
     config: Qwen2_5OmniTalkerConfig
     media: tuple[int, ...]
-    unplaced: tuple[int, ...]
     thinker: talker_input.ThinkerRows
     codec: talker_input.CodecRows
     layers = talker_input.THINKER_LAYERS
@@ -71,16 +68,14 @@ class Speaker:
         return self.thinker.padding
 
     def read(self, token_ids: Sequence[int], first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        if any(token_id in self.unplaced for token_id in token_ids):
-            text = "this talker cannot place pictures and videos yet; ask for text alone, or about text and sound"
-            raise OmniError(ErrorCode.INVALID_REQUEST, text, "modalities")
         return talker_input.select(token_ids, first, second, self.media)
 
-    def beginning(self, prompt: Sequence[int], rows: torch.Tensor) -> PromptRows:
+    def beginning(self, prompt: HeardPrompt, rows: torch.Tensor) -> PromptRows:
         reply = ReplyRows(self.over, self.padding)
         reply.add(rows[-1:])
         made = talker_input.prompt_rows(rows[:-1], reply, self.thinker, self.codec)
-        return PromptRows(tuple(talker_input.prompt_ids(self.config, len(prompt))), to_array(made))
+        positions = None if prompt.positions is None else to_array(talker_input.positions(prompt.positions))
+        return PromptRows(tuple(talker_input.prompt_ids(self.config, len(prompt))), to_array(made), positions=positions)
 
 
 def _floats(rows: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:

@@ -78,6 +78,20 @@ def heard_positions(prompt: Sequence[int], config: Qwen3OmniMoeConfig) -> list[i
     return [*user_positions(prompt, config), *range(start, start + TURN_HEAD)]
 
 
+def positions(prompt: torch.Tensor, heard: Sequence[int], following: int) -> torch.Tensor:
+    """The talker's, of those of the thinker's prompt in time, height and width, of shape (tokens, 3).
+
+    It closes up where something was left out; media keep their places to each other.
+    """
+    own = prompt[list(heard)]
+    for place in range(len(heard)):
+        if not place or heard[place] != heard[place - 1] + 1:
+            before = own[place - 1, 0] + 1 if place else 0
+            own[place:] += before - own[place, 0]
+    after = own[-1, 0] + 1 + torch.arange(following, dtype=own.dtype)
+    return torch.cat((own, after[:, None].expand(-1, 3)))
+
+
 def answer_start(prompt: Sequence[int], config: Qwen3OmniMoeConfig) -> int:
     """Where the turn begins that the thinker goes on with; OmniError if the prompt ends in no such turn."""
     head = [config.im_start_token_id, config.assistant_token_id]

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 import torch
 from transformers import Qwen3OmniMoeConfig
 
-from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array, Payload, Value
 from omni_runtime.engines.protocol import StageRequest
 from omni_runtime.families.checkpoint_part import read_config, table_rows
 from omni_runtime.families.protocol import PromptRows, RowKind, RowSource
 from omni_runtime.families.qwen3_omni import talker_input
-from omni_runtime.families.speech_rows import speech_rows, voice_name
+from omni_runtime.families.speech_rows import HeardPrompt, speech_rows, voice_name
 from omni_runtime.stepping.loading import LoadPlan
 from omni_runtime.stepping.tensors import to_array, to_tensor
 from omni_runtime.stepping.weights import HOST
@@ -63,18 +62,18 @@ class Speaker:
 
     def read(self, token_ids: Sequence[int], first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
         thinker = self.config.thinker_config
-        if any(token_id in (thinker.image_token_id, thinker.video_token_id) for token_id in token_ids):
-            text = "this talker cannot place pictures and videos yet; ask for text alone, or about text and sound"
-            raise OmniError(ErrorCode.INVALID_REQUEST, text, "modalities")
         return talker_input.select(token_ids, first, second, talker_input.media_ids(thinker))
 
-    def beginning(self, prompt: Sequence[int], rows: torch.Tensor) -> PromptRows:
+    def beginning(self, prompt: HeardPrompt, rows: torch.Tensor) -> PromptRows:
         """The user's turns, the head of the answer's, then padding and the first word over the talker's own tokens."""
-        heard = talker_input.heard_positions(prompt, self.config)
+        heard = talker_input.heard_positions(prompt.token_ids, self.config)
         media = talker_input.media_ids(self.config.thinker_config)
-        kinds = [RowKind.MEDIUM if prompt[position] in media else RowKind.WORD for position in heard]
+        kinds = [RowKind.MEDIUM if prompt.token_ids[position] in media else RowKind.WORD for position in heard]
         own = talker_input.codec_ids(self.config.talker_config, self.voice)
         padding = self.padding.expand(len(own) - 2, -1)
         made = torch.cat((rows[heard], padding, self.speech.begin[None], rows[-1:]))
         silent = (self.config.talker_config.codec_pad_id,) * len(heard)
-        return PromptRows((*silent, *own), to_array(made), (*kinds, *(RowKind.ADDED,) * len(own)))
+        positions = None
+        if prompt.positions is not None:
+            positions = to_array(talker_input.positions(prompt.positions, heard, len(own)))
+        return PromptRows((*silent, *own), to_array(made), (*kinds, *(RowKind.ADDED,) * len(own)), positions)

@@ -51,6 +51,9 @@ class Talker(nn.Module, SupportsMRoPE):  # type: ignore[misc]
         made: tuple[torch.Tensor, torch.Tensor] = self.code_predictor(states, code_rows, draws)
         return made
 
+    def compile_frames(self) -> None:
+        self.code_predictor.compile_between()
+
     def forward(
         self,
         input_ids: torch.Tensor,
