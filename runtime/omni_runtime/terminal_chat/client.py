@@ -21,7 +21,7 @@ async def find_model(settings: ChatSettings) -> str:
     name = settings.model or next(iter(served), None)
     if name is None or name not in served:
         raise ChatError(f"{settings.url} serves {', '.join(served) or 'no model'}, and not {name}")
-    needed = ["text"] if settings.save is None else ["text", "audio"]
+    needed = ["text", "audio"] if settings.wants_sound else ["text"]
     if missing := [modality for modality in needed if modality not in served[name]]:
         raise ChatError(f"{name} makes {', '.join(served[name])}, and no {' or '.join(missing)}")
     return name

@@ -5,6 +5,7 @@ from argparse import Namespace
 
 from omni_contract.cli.command import Command
 from omni_runtime.terminal_chat.conversation import Conversation
+from omni_runtime.terminal_chat.player import find_player
 from omni_runtime.terminal_chat.settings import ChatError, add_arguments, settings_from
 
 DONE, FAILED, STOPPED = 0, 1, 130
@@ -15,7 +16,7 @@ def run(arguments: Namespace) -> int:
         # Gives input() its line editing and its memory of what was typed.
         import readline  # noqa: F401
     try:
-        Conversation(settings_from(arguments), _read, sys.stdout, sys.stderr).run()
+        Conversation(settings_from(arguments, find_player), _read, sys.stdout, sys.stderr).run()
     except ChatError as error:
         sys.stderr.write(f"omni chat: {error}\n")
         return FAILED

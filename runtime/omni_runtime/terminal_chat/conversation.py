@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
 from omni_runtime.terminal_chat.client import answer_to, find_model
 from omni_runtime.terminal_chat.messages import Message, beginning, request, said
+from omni_runtime.terminal_chat.player import Player, playing
 from omni_runtime.terminal_chat.settings import ChatError, ChatSettings
 from omni_runtime.terminal_chat.sound import numbered, whole_file
 
@@ -82,19 +83,36 @@ class Conversation:
         self._history += [question, {"role": "assistant", "content": answer}]
 
     async def _hear(self, messages: list[Message]) -> str:
+        """The words are the answer, even if its sound cannot be played."""
         text, sound = "", bytearray()
-        async with aclosing(answer_to(self.settings, request(self.settings, self._model, messages))) as answer:
+        asked = request(self.settings, self._model, messages)
+        async with aclosing(answer_to(self.settings, asked)) as answer, self._player() as player:
             async for heard in answer:
                 text += heard.text
                 sound += heard.sound
-                self.words.write(heard.text)
-                self.words.flush()
+                self._write(heard.text)
+                if player is not None:
+                    player.play(heard.sound)
                 if heard.no_sound:
                     self._note(f"\nno sound: {heard.no_sound}")
-        self.words.write("\n")
-        self.words.flush()
-        self._save(bytes(sound))
+            self._write("\n")
+            self._save(bytes(sound))
+            if player is not None:
+                await self._played(player)
         return text
+
+    def _player(self) -> AbstractAsyncContextManager[Player | None]:
+        return nullcontext() if self.settings.player is None else playing(self.settings.player)
+
+    async def _played(self, player: Player) -> None:
+        try:
+            await player.end()
+        except ChatError as error:
+            self._note(str(error))
+
+    def _write(self, words: str) -> None:
+        self.words.write(words)
+        self.words.flush()
 
     def _save(self, sound: bytes) -> None:
         if self.settings.save is None or not sound:

@@ -26,7 +26,7 @@ def said(text: str, images: Sequence[Path] = (), sounds: Sequence[Path] = ()) ->
 
 def request(settings: ChatSettings, model: str, messages: Sequence[Message]) -> dict[str, Any]:
     body = {"model": model, "messages": list(messages), "stream": True, **(settings.sampling or {})}
-    if settings.save is None:
+    if not settings.wants_sound:
         return {**body, "modalities": ["text"]}
     voice = {} if settings.voice is None else {"voice": settings.voice}
     return {**body, "modalities": ["text", "audio"], "audio": {"format": settings.audio_format, **voice}}

@@ -1,7 +1,7 @@
 """What `omni chat` was asked to do, read once from the command line."""
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,9 @@ class ChatSettings:
     api_key: str | None = None
     voice: str | None = None
     save: Path | None = None
-    """Where the answer's sound goes; None asks for text alone."""
+    """Where the answer's sound goes."""
+    player: tuple[str, ...] | None = None
+    """The command that plays it."""
     prompt: str | None = None
     """None: a conversation."""
     system: str | None = None
@@ -40,8 +42,12 @@ class ChatSettings:
     sampling: Mapping[str, int | float] | None = None
 
     @property
+    def wants_sound(self) -> bool:
+        return self.save is not None or self.player is not None
+
+    @property
     def audio_format(self) -> str:
-        return FORMATS[self.save.suffix.lower()] if self.save else ""
+        return FORMATS[self.save.suffix.lower()] if self.save else "wav"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -59,18 +65,21 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--save", type=Path, metavar="FILE", help=f"let it speak, into this file ({', '.join(FORMATS)})"
     )
-    parser.add_argument("--voice", help="whose voice, of those the model has; needs --save")
+    parser.add_argument("--play", action="store_true", help="let it speak, and play it by aplay, ffplay or play")
+    parser.add_argument("--voice", help="whose voice, of those the model has; needs --play or --save")
     parser.add_argument("--max-tokens", type=int, help="most tokens of an answer")
     parser.add_argument("--temperature", type=float, help="0 takes the likeliest token each time")
     parser.add_argument("--seed", type=int, help="the same seed gives the same answer")
 
 
-def settings_from(arguments: Namespace) -> ChatSettings:
-    """Raises ChatError for what does not go together."""
+def settings_from(arguments: Namespace, player: Callable[[], tuple[str, ...]]) -> ChatSettings:
+    """`player` finds one, and is asked only if there is something to play. Raises ChatError."""
     if arguments.save is not None and arguments.save.suffix.lower() not in FORMATS:
         raise ChatError(f"--save {arguments.save}: its ending must be one of {', '.join(FORMATS)}")
-    if arguments.voice is not None and arguments.save is None:
-        raise ChatError("--voice needs --save: what is spoken has to go somewhere")
+    if arguments.voice is not None and arguments.save is None and not arguments.play:
+        raise ChatError("--voice needs --play or --save: what is spoken has to go somewhere")
+    if arguments.play and arguments.save is not None and arguments.save.suffix.lower() != ".wav":
+        raise ChatError(f"--save {arguments.save}: with --play, its ending must be .wav, which every player reads")
     given = {name: getattr(arguments, name) for name in ("max_tokens", "temperature", "seed")}
     return ChatSettings(
         url=arguments.url.rstrip("/").removesuffix("/v1"),
@@ -78,6 +87,7 @@ def settings_from(arguments: Namespace) -> ChatSettings:
         api_key=arguments.api_key,
         voice=arguments.voice,
         save=arguments.save,
+        player=player() if arguments.play else None,
         prompt=arguments.prompt,
         system=arguments.system,
         images=tuple(arguments.image),

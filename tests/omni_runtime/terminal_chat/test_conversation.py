@@ -168,3 +168,34 @@ def test_ctrl_c_ends_an_answer_and_not_the_conversation() -> None:
 def test_what_no_next_line_could_mend_ends_it(settings: dict[str, Any], word: str) -> None:
     with served() as server, pytest.raises(ChatError, match=word):
         talk(ChatSettings(**{"url": server.url, **settings}))
+
+
+def player(folder: Path, script: str) -> tuple[str, ...]:
+    """A player that does with its input what the script says."""
+    file = folder / "player"
+    file.write_text(f"#!/bin/sh\n{script}\n")
+    file.chmod(0o755)
+    return (str(file),)
+
+
+def test_an_answer_is_played_as_it_comes_and_may_be_saved_beside(tmp_path: Path) -> None:
+    sound = audio_file(SOUND)
+    with served(sound=sound) as server:
+        command = player(tmp_path, f"cat > {tmp_path}/heard.wav")
+        saved = tmp_path / "fox.wav"
+        words, _ = talk(ChatSettings(server.url, prompt="hi", player=command, save=saved))
+    assert words == "echo hi\n"
+    assert (tmp_path / "heard.wav").read_bytes() == sound == saved.read_bytes()
+    assert server.asked[0]["audio"] == {"format": "wav"}
+
+
+def test_a_player_that_fails_costs_the_sound_alone(tmp_path: Path) -> None:
+    with served(sound=audio_file(SOUND)) as server:
+        command = player(tmp_path, "echo no card >&2; exit 3")
+        words, notes = talk(ChatSettings(server.url, prompt="hi", player=command))
+    assert words == "echo hi\n" and "the sound could not be played: no card" in notes
+
+
+def test_a_player_does_not_outlive_an_answer_that_fails(tmp_path: Path) -> None:
+    with served(refusal="too long") as server, pytest.raises(ChatError, match="too long"):
+        talk(ChatSettings(server.url, prompt="hi", player=player(tmp_path, "exec sleep 60")))
