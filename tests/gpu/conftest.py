@@ -1,7 +1,7 @@
-"""Collecting this folder imports torch, which takes seconds; a level that does not ask for it need not wait."""
+"""Collecting this folder imports torch, which takes seconds; a level that does not ask for it need not wait. Whoever counts tests does."""
 
 import pytest
 
 
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:
-    return None if config.option.markexpr == "gpu" else True
+    return None if config.option.markexpr == "gpu" or config.option.collectonly else True
