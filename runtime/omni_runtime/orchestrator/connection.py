@@ -65,8 +65,7 @@ async def _attach(link: Link, channel: grpc.aio.Channel, settings: OrchestratorS
     link.attached(info)
     tasks = [asyncio.create_task(_watch(call, pipe)), asyncio.create_task(_send(link.outbox, pipe))]
     try:
-        async for message in pipe:
-            link.received(wire.WorkerBatch.FromString(message))
+        await pipe.hand_over(lambda message: link.received(wire.WorkerBatch.FromString(message)))
     finally:
         pipe.break_off("no longer needed")
         for task in tasks:

@@ -44,9 +44,8 @@ class Outbox:
         """Endless; the first batch says who we are."""
         yield FrontendBatch(frontend_id=self._frontend_id)
         while True:
+            # Wakes in the next turn of the loop, so that what else this turn has to say goes along.
             await self._filled.wait()
-            # What else this turn of the loop has to say goes along.
-            await asyncio.sleep(0)
             yield self.take()
 
     def take(self) -> FrontendBatch:

@@ -10,6 +10,7 @@ import ssl
 import struct
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Self, TypeAlias, cast
 
 MESSAGE_LIMIT_BYTES = 16 * 2**20
@@ -31,6 +32,7 @@ class PipeBrokenError(Exception):
 class Pipe(asyncio.Protocol):
     """One end. Iterating gives what the other end writes, until that is closed; PipeBrokenError if it breaks.
 
+    A reader that never waits has it handed over instead, which spares each message a turn of the loop.
     `greeted` gets the first message of an end that was taken and not opened; it has to come soon.
     """
 
@@ -44,7 +46,8 @@ class Pipe(asyncio.Protocol):
         self._is_paused = False
         self._end: PipeBrokenError | StopAsyncIteration | None = None
         self._reader: asyncio.Future[None] | None = None
-        """Who waits for the next message."""
+        """Who waits for the next message, or for the end."""
+        self._receive: Callable[[bytes], None] | None = None
         self._writable = asyncio.Event()
         self._writable.set()
         self._closed = asyncio.Event()
@@ -54,20 +57,31 @@ class Pipe(asyncio.Protocol):
 
     async def __anext__(self) -> bytes:
         while not self._messages:
-            if self._end is not None:
-                raise self._end
-            self._reader = asyncio.get_running_loop().create_future()
-            await self._reader
+            await self._change()
         message = self._messages.popleft()
         self._unread_bytes -= len(message)
-        if self._is_paused and not self._messages:
-            self._is_paused = False
-            self._transport.resume_reading()
+        self._read_on()
         return message
+
+    async def hand_over(self, receive: Callable[[bytes], None]) -> None:
+        """Calls it with each message as it comes, until the pipe is closed; raises PipeBrokenError if it breaks."""
+        self._receive = receive
+        self._deliver()
+        with suppress(StopAsyncIteration):
+            while True:
+                await self._change()
+
+    async def _change(self) -> None:
+        """Waits until there are messages; raises the end."""
+        if self._end is not None:
+            raise self._end
+        self._reader = asyncio.get_running_loop().create_future()
+        await self._reader
 
     async def write(self, message: bytes) -> None:
         """Waits while the other side does not read. Once the pipe has ended nothing is sent: its reader is told."""
-        await self._writable.wait()
+        if not self._writable.is_set():
+            await self._writable.wait()
         if self._end is None:
             self._transport.writelines((LENGTH.pack(len(message)), message))
 
@@ -107,10 +121,24 @@ class Pipe(asyncio.Protocol):
         if self._messages and self._greeted is not None:
             self._greet(self._greeted)
         if self._messages:
-            self._wake()
+            self._deliver()
         if self._unread_bytes > MOST_UNREAD_BYTES and not self._is_paused:
             self._is_paused = True
             self._transport.pause_reading()
+
+    def _deliver(self) -> None:
+        if self._receive is None:
+            self._wake()
+            return
+        while self._messages:
+            self._receive(self._messages.popleft())
+        self._unread_bytes = 0
+        self._read_on()
+
+    def _read_on(self) -> None:
+        if self._is_paused and not self._messages:
+            self._is_paused = False
+            self._transport.resume_reading()
 
     def _greet(self, greeted: "Greeted") -> None:
         self._greeted = None

@@ -65,7 +65,6 @@ class Job:
         self._engine_s = 0.0
 
     def begin(self, start: Start, tasks: asyncio.TaskGroup) -> None:
-        self._message().accepted = True
         self._begun_s = time.monotonic()
         self._timer = asyncio.get_running_loop().call_later(start.remaining_ms / 1000, self._expire)
         self._span = self._stage.tracing.start(
@@ -120,6 +119,8 @@ class Job:
 
     async def _run(self, start: Start) -> None:
         self._is_running = True
+        # Only now, so that it leaves together with the answer of an engine that is quick.
+        self._message().accepted = True
         bind_log_fields(request_id=self.request_id)
         outcome = await self._outcome(start)
         self._is_running = False

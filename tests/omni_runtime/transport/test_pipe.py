@@ -99,6 +99,40 @@ async def write_many(pipe: Pipe, count: int) -> None:
         await pipe.write(bytes(MIB))
 
 
+async def test_a_reader_that_never_waits_is_handed_what_has_come_and_what_comes_until_the_end(address: str) -> None:
+    received: list[bytes] = []
+    async with taking(address) as taken:
+        with raw(address) as connection:
+            connection.sendall(framed(HELLO) + framed(b"before"))
+            reading = asyncio.create_task((await taken.get()).hand_over(received.append))
+            await settled(lambda: received == [b"before"])
+            connection.sendall(framed(b"after") + framed(b"last"))
+        await reading
+    assert received == [b"before", b"after", b"last"]
+
+
+async def test_what_is_handed_over_late_is_read_on_after_a_pause(address: str) -> None:
+    async with ends(address) as (opened, other), asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(write_many(opened, 64))
+        await settled(lambda: not other._transport.is_reading())
+        sizes: list[int] = []
+        reading = tasks.create_task(other.hand_over(lambda message: sizes.append(len(message))))
+        await writing
+        await opened.close(PATIENCE_S)
+        await reading
+        assert sizes == [MIB] * 64
+
+
+async def test_a_pipe_whose_reader_fails_is_broken(address: str) -> None:
+    def fail(message: bytes) -> None:
+        raise ValueError(f"cannot read {message!r}")
+
+    async with ends(address) as (opened, other):
+        await opened.write(b"what")
+        with pytest.raises(PipeBrokenError, match="cannot read"):
+            await other.hand_over(fail)
+
+
 async def test_an_end_inside_a_message_is_no_good_end(address: str) -> None:
     async with taking(address) as taken:
         with raw(address) as connection:
