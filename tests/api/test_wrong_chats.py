@@ -77,6 +77,7 @@ WRONG_FIELDS: list[tuple[dict[str, Any], str, str]] = [
     ({"response_format": {"type": "json_object"}}, "response_format.type", "'text'"),
     ({"functions": []}, "functions", "not supported: use tools"),
     ({"logit_bias": {"5": 1}}, "logit_bias", "not supported"),
+    ({"prompt_embeds": "AAAA"}, "prompt_embeds", "not supported: embeddings go from stage to stage only"),
     ({"temprature": 1}, "temprature", 'did you mean "temperature"?'),
     ({"extra_body": {"temprature": 1}}, "temprature", 'did you mean "temperature"?'),
     ({"seed": 1, "extra_body": {"seed": 2}}, "seed", "send one of them"),

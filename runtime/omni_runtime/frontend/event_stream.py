@@ -1,6 +1,7 @@
 """Server-sent events."""
 
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
 from omni_runtime.frontend.closing_stream import ClosingStream
@@ -13,5 +14,5 @@ EVENT_STREAM: dict[int | str, dict[str, Any]] = {
 
 
 class EventStreamResponse(ClosingStream):
-    def __init__(self, events: AsyncGenerator[str, None], headers: Mapping[str, str]) -> None:
-        super().__init__(events, MEDIA_TYPE, headers)
+    def __init__(self, events: AsyncGenerator[str, None], headers: Mapping[str, str], work: AsyncExitStack) -> None:
+        super().__init__(events, MEDIA_TYPE, headers, work)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from omni_runtime.frontend.text.by_stage import SamplingParamsList
-from omni_runtime.frontend.text.sampling import Count, SamplingFields
+from omni_runtime.frontend.text.sampling import EMBEDS, Count, SamplingFields
 from omni_runtime.frontend.validation import ApiRequest, refusal
 from omni_runtime.frontend.voices import Voice
 from omni_runtime.media.audio import AudioFormat
@@ -132,6 +132,7 @@ class ChatCompletionRequest(SamplingFields):
         "functions": "use tools",
         "function_call": "use tool_choice",
         "logit_bias": "use the sampling parameters",
+        "prompt_embeds": EMBEDS,
         "prediction": "the whole answer is made anew",
         "web_search_options": "the model searches nothing",
         "reasoning_effort": "the model has one way of answering",

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from omni_runtime.frontend.text.by_stage import SamplingParamsList
-from omni_runtime.frontend.text.sampling import SamplingFields, TokenId
+from omni_runtime.frontend.text.sampling import EMBEDS, SamplingFields, TokenId
 from omni_runtime.frontend.text.usage import CompletionUsage
 from omni_runtime.frontend.validation import refusal
 
@@ -42,6 +42,7 @@ class CompletionRequest(SamplingFields):
     REFUSED: ClassVar[Mapping[str, str]] = {
         "best_of": "use n; each choice is one run of the stage",
         "logit_bias": "use the sampling parameters",
+        "prompt_embeds": EMBEDS,
         "suffix": "the text stage only goes on from the prompt",
     }
 

@@ -1,19 +1,21 @@
 """POST /v1/images/generations."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import AsyncExitStack, aclosing
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import JSONResponse, Response
 
 from omni_contract.wire.errors import OmniError
+from omni_runtime.frontend.beginning import begun
 from omni_runtime.frontend.disconnect import while_connected
 from omni_runtime.frontend.errors import error_event, error_responses
 from omni_runtime.frontend.event_stream import EVENT_STREAM, EventStreamResponse
 from omni_runtime.frontend.images.schema import ImageGenerationRequest, ImagesResponse
 from omni_runtime.frontend.images.service import ImageService, MadeImage, completed_event, response_of
 from omni_runtime.frontend.json_body import require_json
-from omni_runtime.frontend.request_scope import RequestContext, context_of
+from omni_runtime.frontend.request_scope import context_of
 from omni_runtime.frontend.response_headers import headers_of
 
 
@@ -36,34 +38,19 @@ def router(service: ImageService) -> APIRouter:
 
 
 async def _streamed(service: ImageService, body: ImageGenerationRequest, request: Request) -> Response:
-    """Begins once the first image is there, so that what fails before it still has its status."""
-    async with AsyncExitStack() as stack:
-        images = await stack.enter_async_context(aclosing(_in_order(service, body, context_of(request))))
-        first = await while_connected(request, _first(images))
-        kept = stack.pop_all()
-    events = _events(body, first, images, kept)
-    return EventStreamResponse(events, headers=_headers([first]))
+    answer = await begun(request, service.making(body, context_of(request)), _in_order)
+    return EventStreamResponse(_events(body, answer.parts), _headers([answer.first]), answer.work)
 
 
-async def _in_order(
-    service: ImageService, body: ImageGenerationRequest, context: RequestContext
-) -> AsyncGenerator[MadeImage, None]:
-    async with service.making(body, context) as tasks:
-        for task in tasks:
-            yield await task
+async def _in_order(tasks: Sequence[asyncio.Task[MadeImage]]) -> AsyncGenerator[MadeImage, None]:
+    for task in tasks:
+        yield await task
 
 
-async def _first(images: AsyncIterator[MadeImage]) -> MadeImage:
-    return await anext(images)
-
-
-async def _events(
-    body: ImageGenerationRequest, first: MadeImage, rest: AsyncIterator[MadeImage], kept: AsyncExitStack
-) -> AsyncGenerator[str, None]:
-    async with kept:
-        yield _event(body, first)
+async def _events(body: ImageGenerationRequest, images: AsyncGenerator[MadeImage, None]) -> AsyncGenerator[str, None]:
+    async with aclosing(images):
         try:
-            async for image in rest:
+            async for image in images:
                 yield _event(body, image)
         except OmniError as exc:
             yield error_event(exc)

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from typing import Any, TypeAlias
 
 from fastapi import APIRouter, Depends, Request
@@ -10,6 +10,7 @@ from fastapi.responses import Response
 
 from omni_contract.wire.errors import OmniError
 from omni_runtime.frontend.answers import Ended
+from omni_runtime.frontend.beginning import begun
 from omni_runtime.frontend.closing_stream import ClosingStream
 from omni_runtime.frontend.disconnect import while_connected
 from omni_runtime.frontend.errors import error_event, error_responses
@@ -57,28 +58,11 @@ def router(service: SpeechService, orchestrator: Orchestrator) -> APIRouter:
 
 
 async def _streamed(service: SpeechService, body: SpeechRequest, request: Request) -> Response:
-    """Begins once there is sound, so that what fails before it still has its status."""
-    async with AsyncExitStack() as stack:
-        admitting = stack.enter_async_context(service.admitted(body, context_of(request)))
-        speech = await while_connected(request, admitting)
-        parts = await stack.enter_async_context(aclosing(service.parts(speech)))
-        first = await while_connected(request, _first(parts))
-        kept = stack.pop_all()
+    answer = await begun(request, service.admitted(body, context_of(request)), service.parts)
+    speech, parts = answer.admitted, answer.parts
     if body.wants_events:
-        return EventStreamResponse(_events(_joined(first, parts, kept)), _headers(speech))
-    data = _data(_joined(first, parts, kept))
-    return ClosingStream(data, media_type=MEDIA_TYPES[speech.file.format], headers=_headers(speech))
-
-
-async def _first(parts: AsyncGenerator[Part, None]) -> Part:
-    return await anext(parts)
-
-
-async def _joined(first: Part, rest: AsyncGenerator[Part, None], kept: AsyncExitStack) -> AsyncGenerator[Part, None]:
-    async with kept:
-        yield first
-        async for part in rest:
-            yield part
+        return EventStreamResponse(_events(parts), _headers(speech), answer.work)
+    return ClosingStream(_data(parts), MEDIA_TYPES[speech.file.format], _headers(speech), answer.work)
 
 
 async def _data(parts: AsyncGenerator[Part, None]) -> AsyncGenerator[bytes, None]:

@@ -12,6 +12,8 @@ from omni_runtime.frontend.validation import ApiRequest, refusal
 MAX_SEED = 2**63 - 1
 DRAWN_SEEDS = 2**32
 MOST_STOPS = 16
+EMBEDS = "embeddings go from stage to stage only; send a text or token ids"
+"""A client's rows would be taken for what the model has read."""
 
 Count: TypeAlias = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Penalty: TypeAlias = Annotated[float, Field(ge=-2, le=2, allow_inf_nan=False)]

@@ -1,14 +1,14 @@
 """Streamed answers of the text endpoints: chunks as events, an end that the SDK waits for, or an error."""
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel
 
 from omni_contract.wire.errors import OmniError
-from omni_runtime.frontend.disconnect import while_connected
+from omni_runtime.frontend.beginning import begun
 from omni_runtime.frontend.errors import error_event
 from omni_runtime.frontend.event_stream import EventStreamResponse
 from omni_runtime.frontend.response_headers import headers_of
@@ -25,26 +25,15 @@ async def streamed(
     seed_of: Callable[[Admitted], int],
     with_usage: bool,
 ) -> EventStreamResponse:
-    """Begins once the first chunk is there, so that what fails before it still has its status."""
-    async with AsyncExitStack() as stack:
-        admitted = await while_connected(request, stack.enter_async_context(admitting))
-        chunks = await stack.enter_async_context(aclosing(chunks_of(admitted)))
-        first = await while_connected(request, _first(chunks))
-        kept = stack.pop_all()
-    return EventStreamResponse(_events(first, chunks, kept, with_usage), headers_of(seed_of(admitted), []))
+    answer = await begun(request, admitting, chunks_of)
+    headers = headers_of(seed_of(answer.admitted), [])
+    return EventStreamResponse(_events(answer.parts, with_usage), headers, answer.work)
 
 
-async def _first(chunks: AsyncGenerator[Chunk, None]) -> Chunk:
-    return await anext(chunks)
-
-
-async def _events(
-    first: Chunk, rest: AsyncGenerator[Chunk, None], kept: AsyncExitStack, with_usage: bool
-) -> AsyncGenerator[str, None]:
-    async with kept:
-        yield _event(first, with_usage)
+async def _events(chunks: AsyncGenerator[Chunk, None], with_usage: bool) -> AsyncGenerator[str, None]:
+    async with aclosing(chunks):
         try:
-            async for chunk in rest:
+            async for chunk in chunks:
                 yield _event(chunk, with_usage)
         except OmniError as exc:
             yield error_event(exc)

@@ -1,13 +1,14 @@
 """POST /v1/audio/transcriptions and POST /v1/audio/translations."""
 
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from typing import Any, TypeAlias
 
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
 
 from omni_contract.wire.errors import OmniError
+from omni_runtime.frontend.beginning import begun
 from omni_runtime.frontend.disconnect import while_connected
 from omni_runtime.frontend.errors import error_event, error_responses
 from omni_runtime.frontend.event_stream import EVENT_STREAM, EventStreamResponse
@@ -66,25 +67,14 @@ async def _whole(service: TranscriptionService, body: TranslationRequest, reques
 
 
 async def _streamed(service: TranscriptionService, body: TranslationRequest, request: Request) -> Response:
-    """Begins once there is text, so that what fails before it still has its status."""
-    async with AsyncExitStack() as stack:
-        admitting = stack.enter_async_context(service.admitted(body, context_of(request)))
-        hearing = await while_connected(request, admitting)
-        events = await stack.enter_async_context(aclosing(service.events(hearing)))
-        first = await while_connected(request, _first(events))
-        kept = stack.pop_all()
-    return EventStreamResponse(_told(first, events, kept), headers_of(hearing.seed, []))
+    answer = await begun(request, service.admitted(body, context_of(request)), service.events)
+    return EventStreamResponse(_told(answer.parts), headers_of(answer.admitted.seed, []), answer.work)
 
 
-async def _first(events: AsyncGenerator[Event, None]) -> Event:
-    return await anext(events)
-
-
-async def _told(first: Event, rest: AsyncGenerator[Event, None], kept: AsyncExitStack) -> AsyncGenerator[str, None]:
-    async with kept:
-        yield _event(first)
+async def _told(events: AsyncGenerator[Event, None]) -> AsyncGenerator[str, None]:
+    async with aclosing(events):
         try:
-            async for event in rest:
+            async for event in events:
                 yield _event(event)
         except OmniError as exc:
             yield error_event(exc)
