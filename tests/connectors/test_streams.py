@@ -36,6 +36,25 @@ async def test_a_producer_faster_than_its_consumer_loses_no_chunk_and_keeps_the_
     assert received == [payloads.raw(size_bytes, index) for index, size_bytes in enumerate(sizes)]
 
 
+async def test_chunks_that_wait_for_a_slow_consumer_travel_together(large_peer: Peer, consumer: ConnectorSet):
+    handle = await large_peer.open_stream()
+    sizes = [(index * 977) % 5_000 for index in range(10 * BUFFER_CHUNKS)]
+    appending = large_peer.begin("append", handle=handle.SerializeToString().hex(), sizes=sizes)
+    received = []
+    async for chunk in consumer.connector(handle.connector).chunks(handle, PATIENCE_S):
+        received.append(chunk)
+        # What the consumer does with it takes longer than making it.
+        await large_peer.census()
+        if len(received) == len(sizes):
+            await appending
+            await large_peer.end_stream(handle)
+    counters = consumer.health()["grpc"].counters
+    print(f"{counters.chunks} chunks in {counters.chunk_messages} messages")
+    assert received == [payloads.raw(size_bytes, index) for index, size_bytes in enumerate(sizes)]
+    assert counters.chunks == len(sizes)
+    assert counters.chunk_messages < len(sizes) / 2
+
+
 async def test_chunks_larger_than_a_slice_arrive_whole(large_peer: Peer, consumer: ConnectorSet):
     handle = await large_peer.open_stream()
     await large_peer.append(handle, 3 * MIB + 1, 0, MIB)

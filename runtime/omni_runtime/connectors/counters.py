@@ -20,6 +20,10 @@ class Counters:
     detours: int = 0
     """Payloads that came over gRPC because the connector's own way failed."""
     errors: int = 0
+    chunks: int = 0
+    """Of streams, got."""
+    chunk_messages: int = 0
+    """In which they came: fewer than chunks when some had to wait and travelled together."""
 
     def put(self, size_bytes: int) -> None:
         self.puts += 1

@@ -1,5 +1,6 @@
 """`grpc`: the owner keeps the payload, the consumer streams it from the owner's worker. The default between pods."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import grpc
@@ -18,9 +19,11 @@ from omni_contract.wire.stage_pb2 import (
 from omni_contract.wire.stage_pb2_grpc import StageWorkerStub
 from omni_runtime.connectors.budget import PayloadGoneError, StoreFullError
 from omni_runtime.connectors.channels import ChannelPool
+from omni_runtime.connectors.chunk_reader import ChunkReader
 from omni_runtime.connectors.counters import ConnectorHealth, Counters
 from omni_runtime.connectors.protocol import Census, ConnectorContext
 from omni_runtime.connectors.releases import Releases
+from omni_runtime.connectors.stream import BUFFER_CHUNKS
 
 
 class GrpcConnector:
@@ -60,7 +63,7 @@ class GrpcConnector:
     async def _get(self, handle: Handle, remaining_s: float) -> Payload:
         block = self._block(handle)
         filled = 0
-        async for piece in self._fetch(handle, remaining_s):
+        async for piece in self._fetch(FetchRequest(handle=handle), remaining_s):
             end = filled + len(piece.data)
             if end > block.nbytes:
                 raise _transfer_error(handle, f"more than the announced {block.nbytes:,} bytes arrived")
@@ -89,15 +92,18 @@ class GrpcConnector:
             raise StreamDroppedError(handle.edge, handle.request_id, str(error)) from error
 
     async def chunks(self, handle: Handle, remaining_s: float) -> AsyncIterator[Payload]:
-        pieces: list[bytes] = []
-        async for piece in self._fetch(handle, remaining_s):
-            if piece.end_of_stream:
-                return
-            pieces.append(piece.data)
-            if piece.end_of_chunk:
-                yield _decoded(handle, _joined(pieces))
-                pieces = []
-        raise _transfer_error(handle, "the stream broke off before its end")
+        """A few for each call: what has come up when the consumer asks again comes together."""
+        deadline_s, reader = _now() + remaining_s, ChunkReader()
+        while not reader.has_ended:
+            stop = reader.position + BUFFER_CHUNKS
+            request = FetchRequest(handle=handle, from_chunk=reader.position, most_chunks=BUFFER_CHUNKS)
+            async for message in self._fetch(request, deadline_s - _now()):
+                self.counters.chunk_messages += 1
+                for block in reader.take(message):
+                    self.counters.chunks += 1
+                    yield _decoded(handle, block)
+            if reader.position < stop and not reader.has_ended:
+                raise _transfer_error(handle, "the stream broke off before its end")
 
     async def release(self, handle: Handle) -> None:
         self.release_soon(handle)
@@ -145,12 +151,13 @@ class GrpcConnector:
             )
         return allocate(handle.size_bytes)
 
-    async def _fetch(self, handle: Handle, remaining_s: float) -> AsyncIterator[PayloadSlice]:
+    async def _fetch(self, request: FetchRequest, remaining_s: float) -> AsyncIterator[PayloadSlice]:
+        handle = request.handle
         if remaining_s <= 0:
             raise _transfer_error(handle, "the deadline had passed before the transfer began")
         try:
             async with self._channels.channel(handle.owner, handle.owner_stage) as channel:
-                async for piece in StageWorkerStub(channel).Fetch(FetchRequest(handle=handle), timeout=remaining_s):
+                async for piece in StageWorkerStub(channel).Fetch(request, timeout=remaining_s):
                     yield piece
         except grpc.aio.AioRpcError as error:
             refusal = self._transport.explain(error, handle.owner_stage)
@@ -174,17 +181,12 @@ def _reason(handle: Handle, error: grpc.aio.AioRpcError, remaining_s: float) -> 
             return f"owner {handle.owner} failed: {error.code().name} {error.details()}"
 
 
-def _joined(pieces: list[bytes]) -> memoryview:
-    block = allocate(sum(map(len, pieces)))
-    position = 0
-    for piece in pieces:
-        block[position : position + len(piece)] = piece
-        position += len(piece)
-    return block
-
-
 def _decoded(handle: Handle, block: memoryview) -> Payload:
     try:
         return decode(block)
     except CodecError as error:
         raise _transfer_error(handle, f"the payload cannot be read: {error}") from error
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -16,8 +16,9 @@ from omni_contract.wire.stage_pb2 import (
 from omni_contract.wire.stage_pb2_grpc import StageWorkerServicer
 from omni_runtime.connectors.budget import PayloadGoneError
 from omni_runtime.connectors.store import HeldObject, PayloadStore
+from omni_runtime.connectors.stream import BATCH_BYTES, Batch
 
-SLICE_BYTES = 2**20
+SLICE_BYTES = BATCH_BYTES
 
 
 class PayloadServicer(StageWorkerServicer):
@@ -47,10 +48,10 @@ class PayloadServicer(StageWorkerServicer):
             for piece in object_slices(self._store.object(handle.key)):
                 yield piece
             return
-        async for chunk in self._store.stream(handle.key).read(request.from_chunk):
-            for piece in chunk_slices(chunk):
+        slices = together if request.most_chunks else one_by_one
+        async for batch in self._store.stream(handle.key).read(request.from_chunk, request.most_chunks):
+            for piece in slices(batch):
                 yield piece
-        yield PayloadSlice(end_of_stream=True)
 
     def _check_boot(self, handle: Handle) -> None:
         if handle.boot_id != self._boot_id:
@@ -60,6 +61,21 @@ class PayloadServicer(StageWorkerServicer):
 def object_slices(payload: HeldObject) -> Iterator[PayloadSlice]:
     for piece in payload.slices(SLICE_BYTES):
         yield PayloadSlice(data=bytes(piece))
+
+
+def together(batch: Batch) -> Iterator[PayloadSlice]:
+    """In one message, unless it is one large chunk."""
+    if batch.size_bytes > SLICE_BYTES:
+        yield from one_by_one(batch)
+    else:
+        yield PayloadSlice(chunks=[chunk.to_bytes() for chunk in batch.chunks], end_of_stream=batch.is_last)
+
+
+def one_by_one(batch: Batch) -> Iterator[PayloadSlice]:
+    for chunk in batch.chunks:
+        yield from chunk_slices(chunk)
+    if batch.is_last:
+        yield PayloadSlice(end_of_stream=True)
 
 
 def chunk_slices(chunk: EncodedPayload) -> Iterator[PayloadSlice]:

@@ -2,13 +2,28 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
 
 from omni_contract.wire.codec import EncodedPayload
 from omni_runtime.connectors.budget import Budget, PayloadGoneError
 
 BUFFER_CHUNKS = 16
 BUFFER_BYTES = 64 * 2**20
+BATCH_BYTES = 2**20
+"""Chunks that wait travel together up to so much; a larger one goes alone."""
+
+
+class Batch(NamedTuple):
+    """Chunks that waited together, in order; after the last batch nothing follows."""
+
+    chunks: tuple[EncodedPayload, ...]
+    is_last: bool
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(chunk.size_bytes for chunk in self.chunks)
 
 
 class ChunkStream:
@@ -35,12 +50,19 @@ class ChunkStream:
         self._ended = True
         self._notify()
 
-    async def read(self, position: int) -> AsyncIterator[EncodedPayload]:
-        """Chunks from number `position` on, until the end."""
-        while (chunk := await self._chunk(position)) is not None:
-            yield chunk
-            position += 1
+    async def read(self, position: int, most_chunks: int = 0) -> AsyncIterator[Batch]:
+        """What waits from chunk number `position` on, again and again, until the end or so many chunks.
+
+        0 stands for one chunk at a time, however many there are. A batch is freed when the next one is asked for.
+        """
+        stop = position + most_chunks
+        while not most_chunks or position < stop:
+            batch = await self._batch(position, stop - position if most_chunks else 1)
+            yield batch
+            position += len(batch.chunks)
             self._free_before(position)
+            if batch.is_last:
+                return
 
     def drop(self) -> None:
         self._dropped = True
@@ -54,12 +76,14 @@ class ChunkStream:
             return True
         return len(self._chunks) < BUFFER_CHUNKS and self._size_bytes + size_bytes <= BUFFER_BYTES
 
-    async def _chunk(self, position: int) -> EncodedPayload | None:
+    async def _batch(self, position: int, most_chunks: int) -> Batch:
+        """What waits now, or will as the next; without chunks if the stream has ended."""
         await self._until(lambda: self._ended or position < self._first + len(self._chunks))
         if position < self._first:
             raise PayloadGoneError(f"chunk {position} was delivered and freed")
-        index = position - self._first
-        return self._chunks[index] if index < len(self._chunks) else None
+        waiting = islice(self._chunks, position - self._first, position - self._first + most_chunks)
+        chunks = tuple(_within(waiting, BATCH_BYTES))
+        return Batch(chunks, self._ended and position + len(chunks) == self._first + len(self._chunks))
 
     def _free_before(self, position: int) -> None:
         while self._chunks and self._first < position:
@@ -79,3 +103,13 @@ class ChunkStream:
         """Wakes everybody who waits now; later waiters wait for the next change."""
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def _within(chunks: Iterable[EncodedPayload], limit_bytes: int) -> Iterator[EncodedPayload]:
+    """The first of them that together stay within the limit, but one at least."""
+    size_bytes = 0
+    for number, chunk in enumerate(chunks):
+        size_bytes += chunk.size_bytes
+        if number and size_bytes > limit_bytes:
+            return
+        yield chunk

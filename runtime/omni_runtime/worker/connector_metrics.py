@@ -44,6 +44,8 @@ def _events(counters: Counters) -> Mapping[str, int]:
         "retries": counters.retries,
         "detours": counters.detours,
         "errors": counters.errors,
+        "chunks": counters.chunks,
+        "chunk_messages": counters.chunk_messages,
     }
 
 
