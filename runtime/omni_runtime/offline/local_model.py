@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from os import getpid, getuid
 from pathlib import Path
 
-from omni_contract.api.load import InvalidFileError, load_model
+from omni_contract.api.load import InvalidFileError
 from omni_contract.api.problems import InvalidModelError
 from omni_contract.resolve.resolved import ResolvedModel
 from omni_contract.wire.stage_table import StageTable
@@ -18,6 +18,7 @@ from omni_runtime.local.console import Console
 from omni_runtime.local.errors import InputError, ServeError
 from omni_runtime.local.keeper import Keeper
 from omni_runtime.local.masters import LOOPBACK, with_masters
+from omni_runtime.local.model_file import model_of
 from omni_runtime.local.plan import STAGE_TABLE, LocalPlan, Place, ProcessPlan
 from omni_runtime.local.process import Bond, ChildProcess
 from omni_runtime.local.runtime_directory import runtime_directory, runtime_root
@@ -33,10 +34,14 @@ NO_FRONTEND = 0
 """The port of a frontend that is planned and not started."""
 
 
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
 def resolved(settings: ServeSettings) -> ResolvedModel:
     """The model as it runs here. Raises ServeError for a file that cannot be served on this machine."""
     try:
-        model = resolve_here(load_model(settings.file), machine_for(settings), settings)
+        model = resolve_here(model_of(settings, _say), machine_for(settings), settings)
     except (InvalidFileError, InvalidModelError) as exc:
         raise InputError(f"{settings.file} cannot be served:\n{exc}") from exc
     check_source(model, parse_volumes(settings.volumes))

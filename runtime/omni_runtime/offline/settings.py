@@ -12,7 +12,7 @@ from omni_contract.accelerators import Vendor
 from omni_contract.api.nearest import did_you_mean
 from omni_contract.wire.logs import LEVELS
 from omni_runtime.local.errors import InputError
-from omni_runtime.local.settings import ServeSettings
+from omni_runtime.local.settings import ServeSettings, checkpoint_at
 from omni_runtime.statistics.settings import StatsSettings
 
 Volumes: TypeAlias = Mapping[str, str | os.PathLike[str]]
@@ -21,6 +21,10 @@ QUIET = "warning"
 
 
 class Options(TypedDict, total=False):
+    stage_configs_path: str | os.PathLike[str]
+    """An old stage file to run in place of a model file; `model` is its checkpoint then: a folder, or pvc://CLAIM/PATH."""
+    skip_refused: bool
+    """Leave out what of the old file cannot be kept, and say so on stderr."""
     device: str
     """Run every stage on this, whatever pool the file names: "cpu", "nvidia" …"""
     allow_fake_engine: bool
@@ -50,10 +54,15 @@ def settings_of(model: str | os.PathLike[str], volumes: Volumes | None, options:
     most = options.get("max_in_flight")
     if most is not None and most < 1:
         raise InputError(f"max_in_flight must be at least 1, got {most}")
+    old = _path(options.get("stage_configs_path"))
+    checkpoint, beside = (None, ()) if old is None else checkpoint_at(os.fspath(model))
     serve = ServeSettings(
-        file=_model_file(model),
+        file=_model_file(model) if old is None else _model_file(old),
+        stage_configs=old,
+        checkpoint=checkpoint,
+        skips_refused=options.get("skip_refused", False),
         environment=dict(os.environ),
-        volumes=tuple(f"{claim}={os.fspath(folder)}" for claim, folder in (volumes or {}).items()),
+        volumes=(*beside, *(f"{claim}={os.fspath(folder)}" for claim, folder in (volumes or {}).items())),
         device=_device(options.get("device")),
         profile_dir=_path(options.get("profile_dir")),
         stats=StatsSettings(directory=_path(options.get("stats_dir"))),

@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -5,8 +6,10 @@ import pytest
 
 from omni_contract.accelerators import Vendor
 from omni_runtime.local.errors import InputError
+from omni_runtime.offline.local_model import resolved
 from omni_runtime.offline.settings import settings_of
 
+OLD_FILE = Path(__file__).parents[2] / "omni_contract" / "convert" / "old" / "qwen2_5_omni.yaml"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "fake-omni.yaml"
 
 
@@ -38,3 +41,19 @@ def test_an_unknown_option_is_refused_with_what_was_probably_meant() -> None:
 def test_what_cannot_be_meant_is_refused_before_anything_starts(model: Any, options: Any, word: str) -> None:
     with pytest.raises(InputError, match=word):
         settings_of(model, None, options)
+
+
+def test_an_old_stage_file_takes_the_place_of_the_models_which_is_its_checkpoint_then(tmp_path: Path) -> None:
+    shutil.copy(OLD_FILE, tmp_path / "old.yaml")
+    (tmp_path / "checkpoint").mkdir()
+    options: Any = {"stage_configs_path": tmp_path / "old.yaml", "skip_refused": True, "device": "cpu"}
+    serve = settings_of(tmp_path / "checkpoint", None, options).serve
+    model = resolved(serve)
+    assert (model.name, model.source.path) == ("old", "checkpoint")
+    assert [stage.name for stage in model.stages] == ["thinker", "talker", "code2wav"]
+
+
+def test_what_an_old_file_has_and_nobody_can_keep_is_told(tmp_path: Path) -> None:
+    serve = settings_of(tmp_path, None, {"stage_configs_path": OLD_FILE}).serve
+    with pytest.raises(InputError, match="dotted class paths are not accepted"):
+        resolved(serve)
