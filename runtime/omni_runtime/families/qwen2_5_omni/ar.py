@@ -22,6 +22,9 @@ def talker_config(config: Any) -> Any:
 class Qwen25OmniAr:
     models: Mapping[str, ArModel] = {
         "thinker": ArModel(
+            architecture="Qwen2_5OmniForConditionalGeneration",
+            implementation="omni_runtime.families.qwen2_5_omni.vllm_thinker:Thinker",
+            refines=True,
             hidden_layers=(0, -1),
             text=TransformersPart("Qwen2_5OmniThinkerForConditionalGeneration", "thinker"),
         ),
