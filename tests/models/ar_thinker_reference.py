@@ -2,7 +2,8 @@
 
 usage: python ar_thinker_reference.py MODEL_DIR MEDIA.npz < requests.json > answers.npz
 A request is a list of messages whose media parts name arrays of MEDIA. For each, the tokens and the hidden states that
-`generate` makes of it, greedily and with a fixed length: "TOKENS" and "LAYER.NUMBER" arrays by request.
+`generate` makes of it, greedily and with a fixed length: "TOKENS" and "LAYER.NUMBER" arrays by request, and where its
+prompt's tokens were placed, "POSITIONS".
 """
 
 import json
@@ -23,11 +24,16 @@ def main(folder: str, media: str, out: str) -> None:
     kind = Qwen2_5OmniThinkerForConditionalGeneration
     model = kind.from_pretrained(folder, config=config.thinker_config, dtype=torch.float32).eval()
     processor = AutoProcessor.from_pretrained(folder)
-    arrays, made = numpy.load(media), {}
+    arrays, made, located = numpy.load(media), {}, []
+    model.model.register_forward_pre_hook(
+        lambda _, args, kwargs: located.append(kwargs["position_ids"][-3:, 0].T), with_kwargs=True
+    )
     for number, messages in enumerate(json.load(sys.stdin)):
         inputs = inputs_of(processor, messages, arrays)
+        located.clear()
         answer = model.generate(
             **inputs,
+            use_audio_in_video=bool(sounds_of_videos(messages)),
             max_new_tokens=LENGTH,
             min_new_tokens=LENGTH,
             do_sample=False,
@@ -36,6 +42,7 @@ def main(folder: str, media: str, out: str) -> None:
         )
         length = inputs["input_ids"].shape[1]
         made[f"prompt.{number}"] = inputs["input_ids"][0].numpy()
+        made[f"positions.{number}"] = located[0].numpy()
         made[f"tokens.{number}"] = answer.sequences[0, length:].numpy()
         for layer in range(len(answer.hidden_states[0])):
             rows = [step[layer][0] for step in answer.hidden_states]

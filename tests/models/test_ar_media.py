@@ -28,6 +28,7 @@ REQUESTS = [
     said(part("audio", "sound"), "and this?"),
     said("one", part("image", "wide"), "two", part("audio", "word"), part("image", "picture")),
     said(part("video", "video"), "what happens?"),
+    said(part("video", "video", audio="sound"), "what happens?"),
 ]
 
 
@@ -86,6 +87,9 @@ async def test_hidden_states_equal_those_of_transformers_row_by_row(engine, judg
         told = [item.payload for item in items if item.edge]
         assert [item.payload["token_ids"] for item in items if not item.edge] == [item["token_ids"] for item in told]
         assert told[0]["prompt_token_ids"] == judged[f"prompt.{number}"].tolist()
+        placed = judged[f"positions.{number}"].tolist()
+        counted = [[place] * 3 for place in range(len(placed))]
+        assert positions(told[0], otherwise=counted) == placed
         rows = {layer: [floats(item["hidden"][layer]) for item in told] for layer in told[0]["hidden"]}
         return {layer: numpy.concatenate(of_layer) for layer, of_layer in rows.items()}
 
@@ -100,6 +104,13 @@ async def test_hidden_states_equal_those_of_transformers_row_by_row(engine, judg
 async def test_a_request_for_text_alone_keeps_no_states(engine):
     given = await answer(engine, asked(as_payload(REQUESTS[0]), **GREEDY))
     assert all("hidden" not in item for item in given.items)
+
+
+def positions(item, otherwise):
+    array = item.get("prompt_positions")
+    if array is None:
+        return otherwise
+    return numpy.frombuffer(array.data, dtype=numpy.int32).reshape(array.shape).tolist()
 
 
 def floats(array: Array) -> numpy.ndarray:

@@ -57,4 +57,6 @@ def _keep(inbox: Inbox, written: Written) -> None:
     arrays = {layer: to_array(rows) for layer, rows in written.states.items()}
     kind = next(iter(arrays.values()))
     rows = {layer: array.data for layer, array in arrays.items()}
+    if written.positions is not None:
+        inbox.positions = to_array(written.positions)
     inbox.add(written.first, rows, kind.dtype, kind.shape[-1])

@@ -15,6 +15,8 @@ class Reading:
     token_ids: torch.Tensor
     """(1, length), the prompt and what came after it."""
     arguments: dict[str, Any]
+    positions: torch.Tensor | None = None
+    """The prompt's in time, height and width, (length, 3), if those are not its tokens counted."""
     length_read: int = 0
 
     def add(self, token_id: int) -> None:
@@ -59,7 +61,7 @@ class Layers:
         arguments |= {"past_key_values": DynamicCache(config=text), "use_cache": True}
         if self.module._supports_logits_to_keep():
             arguments["logits_to_keep"] = 1
-        return Reading(token_ids, arguments)
+        return Reading(token_ids, arguments, _located(arguments["position_ids"]))
 
     def read(self, reading: Reading) -> Pass:
         """All that the model has not read yet."""
@@ -81,3 +83,12 @@ class Layers:
             return value
         dtype = self.module.dtype if value.is_floating_point() else None
         return value.to(self.module.device, dtype)
+
+
+def _located(position_ids: torch.Tensor) -> torch.Tensor | None:
+    """Models that place media have three rows of positions, and some one of counted tokens ahead of them."""
+    if position_ids.ndim < 3:
+        return None
+    located = position_ids[-3:, 0].T.int()
+    counted = torch.arange(len(located), device=located.device)[:, None]
+    return None if (located == counted).all() else located

@@ -21,11 +21,15 @@ from omni_runtime.writing.told_text import ToldText
 
 @dataclass(frozen=True)
 class Written:
-    """A step, and the states of the positions from `first` on that were read for it: (positions, width) by layer."""
+    """A step, and the states of the positions from `first` on that were read for it: (positions, width) by layer.
+
+    `positions` is the prompt's, with its first step, as of a Reading.
+    """
 
     step: Step
     first: int
     states: Mapping[int, torch.Tensor]
+    positions: torch.Tensor | None = None
 
 
 @dataclass
@@ -134,7 +138,7 @@ class Writer:
             stop_reason=stop,
             logprobs=draft.choice.likelihoods(made.logits, token_id),
         )
-        return Written(step, first, made.states)
+        return Written(step, first, made.states, None if first else draft.reading.positions)
 
     def _end(self, draft: Draft, token_id: int) -> tuple[FinishReason | None, str | int | None]:
         """Whether this token ends the answer, and what of the request's own wishes brought that about."""
