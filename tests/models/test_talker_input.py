@@ -165,3 +165,13 @@ def test_a_talker_may_follow_while_the_thinker_still_speaks():
     assert reply.rows(0, 2).flatten().tolist() == [5, 6]
     reply.end()
     assert reply.rows(1, 3).flatten().tolist() == [6, 1, 2]
+
+
+def test_a_talker_that_leaves_out_turns_closes_the_gaps_and_keeps_media_in_their_places():
+    picture = [[4, 4, 4], [4, 4, 5], [4, 5, 4], [4, 5, 5]]
+    prompt = torch.tensor([*([place] * 3 for place in range(4)), *picture, *([place] * 3 for place in range(6, 12))])
+    heard = [3, 4, 5, 6, 7, 8, 12, 13]
+    placed = qwen3.positions(prompt, heard, following=2).tolist()
+    assert placed[:6] == [[0, 0, 0], [1, 1, 1], [1, 1, 2], [1, 2, 1], [1, 2, 2], [3, 3, 3]]
+    assert placed[6:] == [[place] * 3 for place in (4, 5, 6, 7)]
+    assert qwen2_5.positions(prompt).tolist() == [*prompt.tolist(), [12] * 3, [13] * 3]
