@@ -40,6 +40,7 @@ def test_greedy_codes_and_their_rows_are_those_of_transformers(ours, theirs, row
     tables = theirs.get_input_embeddings()
     codes, sums = ours(*rows, draws(is_greedy=True))
     assert codes.tolist() == made.tolist()
+    assert ours.rows_of(codes).equal(sums)
     torch.testing.assert_close(sums, sum(table(column) for table, column in zip(tables, made.T, strict=True)))
 
 

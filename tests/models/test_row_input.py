@@ -24,7 +24,10 @@ class Model:
 
     def further_codes(self, states: torch.Tensor, code_rows: torch.Tensor, draws: Any) -> tuple[Any, Any]:
         codes = (states[:, :1] + draws.places[:, None]).long() % CODES
-        return codes, codes * 100 + code_rows
+        return codes, self.rows_of(codes)
+
+    def rows_of(self, further_codes: torch.Tensor) -> torch.Tensor:
+        return further_codes.repeat(1, WIDTH) * 100.0
 
 
 class Runner:

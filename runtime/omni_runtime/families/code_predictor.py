@@ -73,6 +73,13 @@ class CodePredictor(nn.Module):  # type: ignore[misc]
             summed = summed + rows[:, 0]
         return torch.stack(codes, dim=1), summed
 
+    def rows_of(self, codes: torch.Tensor) -> torch.Tensor:
+        """The sum of the rows of further codes, added up in the order in which they are made."""
+        summed = self.codec_embedding.new_zeros((len(codes), self._config.hidden_size))
+        for group in range(self.further_groups):
+            summed = summed + functional.embedding(codes[:, group], self.codec_embedding[group])
+        return summed
+
     def compile_between(self) -> None:
         """For devices, where each small operation would be a kernel of its own."""
         self._between = Between(*(torch.compile(function, dynamic=True) for function in self._between))

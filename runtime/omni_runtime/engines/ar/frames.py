@@ -28,6 +28,10 @@ class MakesFrames(Protocol):
         """Of shape (frames, groups - 1), and the sums of their rows, of shape (frames, width)."""
         ...
 
+    def rows_of(self, further_codes: torch.Tensor) -> torch.Tensor:
+        """These sums again."""
+        ...
+
     def compile_frames(self) -> None:
         """Before they are captured."""
         ...
@@ -38,8 +42,8 @@ class Speech:
     """What is known of one request. `slot` is where the state of its last token is kept."""
 
     slot: int
-    sums: list[tuple[torch.Tensor, int]] = field(default_factory=list)
-    """Of each frame, the sum of its rows: a step's tensor and the row in it."""
+    further: list[tuple[torch.Tensor, int]] = field(default_factory=list)
+    """Of each frame, its further codes: a step's tensor and the row in it."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +56,16 @@ class Frame:
 
 class FrameMaker:
     def __init__(self, runner: Any, address: str) -> None:
-        model: MakesFrames = runner.get_model()
+        self._model: MakesFrames = runner.get_model()
         self._runner = runner
         self._socket = StateSocket(address)
         self._speeches: dict[str, Speech] = {}
         width, self._device = runner.model_config.get_hidden_size(), runner.device
         self._states = torch.zeros((runner.max_num_reqs, width), dtype=runner.dtype, device=self._device)
-        self._further = model.further_codes
+        self._further = self._model.further_codes
         if self._device.type == "cuda" and not runner.model_config.enforce_eager:
-            model.compile_frames()
-            self._further = FrameGraphs(model.further_codes, self._states)
+            self._model.compile_frames()
+            self._further = FrameGraphs(self._model.further_codes, self._states)
 
     def make(self, takers: Sequence[Taker], embedded: torch.Tensor) -> None:
         """The frames of all tokens in the step that an earlier step has made; their rows are added to `embedded`."""
@@ -70,9 +74,9 @@ class FrameMaker:
             speech = self._speech(taker.request_id)
             for place, position in taker.places:
                 number = position - int(taker.extra[ROWS_KEY]["begin"])
-                if 0 <= number < len(speech.sums):
-                    sums, row = speech.sums[number]
-                    embedded[place] += sums[row]
+                if 0 <= number < len(speech.further):
+                    codes, row = speech.further[number]
+                    embedded[place] += self._model.rows_of(codes[row : row + 1])[0]
                 elif number >= 0:
                     new.append(Frame(taker, place, number, speech))
         if new:
@@ -91,7 +95,7 @@ class FrameMaker:
         codes, sums = self._further(self._states[slots], embedded[places], draws)
         embedded.index_add_(0, places, sums)
         for row, frame in enumerate(frames):
-            frame.speech.sums.append((sums, row))
+            frame.speech.further.append((codes, row))
         first = self._runner.input_ids.gpu[places]
         requests = [(str(frame.taker.extra.get(STATES_KEY, "")), frame.number, 1) for frame in frames]
         self._socket.send(requests, [torch.cat((first[:, None], codes), dim=1).int()])

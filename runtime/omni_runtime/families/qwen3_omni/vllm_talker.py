@@ -51,6 +51,10 @@ class Talker(nn.Module, SupportsMRoPE):  # type: ignore[misc]
         made: tuple[torch.Tensor, torch.Tensor] = self.code_predictor(states, code_rows, draws)
         return made
 
+    def rows_of(self, further_codes: torch.Tensor) -> torch.Tensor:
+        summed: torch.Tensor = self.code_predictor.rows_of(further_codes)
+        return summed
+
     def compile_frames(self) -> None:
         self.code_predictor.compile_between()
 
