@@ -1,12 +1,13 @@
 """Qwen3-TTS says the codes and makes the sound of the qwen-tts package, which runs in an environment of its own."""
 
 import asyncio
+import json
+import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy
 import pytest
 import torch
 
@@ -16,8 +17,12 @@ from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array, Payload, Value
 from omni_runtime.engines.ar_transformers import create
 from omni_runtime.engines.protocol import StageItem, StageRequest, StageUsage
+from omni_runtime.families.qwen3_tts.order import Reference
 from omni_runtime.families.qwen3_tts.tiny import build
+from omni_runtime.stepping.tensors import to_array, to_tensor
+from omni_runtime.stepping.weights import HOST
 from omni_runtime.talking.engine import TalkerEngine
+from omni_runtime.writing.resample import resampled
 from tests.models import sounds
 from tests.models.sounds import EDGE, off, sound
 from tests.support.qwen_tts import Judged, judged
@@ -44,13 +49,33 @@ DESIGNED: list[dict[str, Any]] = [
     {"text": "hello world", "instruct": "a quick voice", "frames": 20, "seed": 2, "samples": False},
     {"text": "the dog", "instruct": "a brown voice", "language": "German", "frames": 20, "seed": 3, "samples": True},
 ]
+HUM, SHORT_HUM = 36_000, 12_000
+CLONED: list[dict[str, Any]] = [
+    {"text": "hello world", "x_vector_only_mode": True, "frames": 24, "seed": 0, "samples": False},
+    {"text": "over the lazy dog", "ref_text": "hello world", "language": "English", "frames": 40, "seed": 1}
+    | {"samples": False},
+    {"text": "over the lazy dog " * 4, "ref_text": "hello", "hum": SHORT_HUM, "frames": 30, "seed": 5, "samples": True},
+]
+"""In the second the codes of what was heard are more than the words, in the third fewer."""
 OUR_WORDS = {"text": "input", "speaker": "voice", "instruct": "instructions", "language": "language"}
 
 
 def payload_of(request: Mapping[str, Any], **changes: Value) -> Payload:
-    task = "CustomVoice" if "speaker" in request else "VoiceDesign"
     fields = {ours: request[theirs] for theirs, ours in OUR_WORDS.items() if theirs in request}
-    return {"task_type": task, **fields, **changes}
+    if request in CLONED:
+        fields |= {name: request[name] for name in ("ref_text", "x_vector_only_mode") if name in request}
+        fields |= {"task_type": "Base", "ref_audio": to_array(hum(request)), "ref_sample_rate": 24_000}
+    else:
+        fields["task_type"] = "CustomVoice" if "speaker" in request else "VoiceDesign"
+    return {**fields, **changes}
+
+
+def hum(request: Mapping[str, Any]) -> torch.Tensor:
+    """Somebody's voice: a tone that swells, in the noise of a room, in steps that JSON keeps."""
+    times = torch.arange(request.get("hum", HUM)) / 24_000
+    noise = torch.randn(len(times), generator=torch.Generator().manual_seed(3))
+    tone = (2 * torch.pi * 220 * times).sin() * (1 + (2 * torch.pi * 3 * times).sin())
+    return ((0.15 * tone + 0.05 * noise) * 8192).round() / 8192
 
 
 def stage_request(request: Mapping[str, Any], **changes: Value) -> StageRequest:
@@ -64,6 +89,18 @@ def designer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("designer")
     build(folder, 0, lambda line: None, kind="voice_design")
     return folder
+
+
+@pytest.fixture(scope="module")
+def mimic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mimic")
+    build(folder, 0, lambda line: None, kind="base")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cloned(mimic: Path) -> list[Judged]:
+    return judged(mimic, [{**one, "ref_audio": hum(one).tolist(), "sample_rate": 24_000} for one in CLONED])
 
 
 @pytest.fixture(scope="module")
@@ -86,10 +123,15 @@ async def items(engine: TalkerEngine, request: StageRequest) -> list[Payload]:
 
 
 async def said(engine: TalkerEngine, request: StageRequest) -> list[list[int]]:
-    """Rows of a group each."""
-    frames = [item["codes"] for item in await items(engine, request)]
-    arrays = [numpy.frombuffer(frame.data, dtype=numpy.int32) for frame in frames if isinstance(frame, Array)]
-    return numpy.stack(arrays, axis=1).tolist()
+    """Rows of a group each, without what only leads in."""
+    rows: list[list[int]] = torch.cat([own_codes(item) for item in await items(engine, request)], dim=1).tolist()
+    return rows
+
+
+def own_codes(item: Payload) -> torch.Tensor:
+    codes, lead_in = item["codes"], item.get("lead_in", 0)
+    assert isinstance(codes, Array) and isinstance(lead_in, int)
+    return to_tensor(codes, HOST)[:, lead_in:]
 
 
 async def test_codes_are_those_of_the_package_greedy_and_sampled_alone_and_among_others(tiny_checkpoint, custom):
@@ -100,6 +142,21 @@ async def test_codes_are_those_of_the_package_greedy_and_sampled_alone_and_among
     assert alone == among[2]
     assert len({str(codes) for codes in among}) == len(CUSTOM)
     assert 2 < len(among[3][0]) < 200, "the last one ends by itself"
+
+
+async def test_what_the_checkpoints_own_file_says_of_sampling_holds_where_nobody_says_otherwise(
+    tiny_checkpoint, custom, tmp_path
+):
+    folder = shutil.copytree(tiny_checkpoint(FAMILY), tmp_path / "greedy")
+    file = folder / "generation_config.json"
+    said_there = {"do_sample": False, "subtalker_dosample": False, "max_new_tokens": CUSTOM[0]["frames"]}
+    file.write_text(json.dumps(json.loads(file.read_text()) | said_there))
+    async with talking(folder) as engine:
+        assert await said(engine, StageRequest("plain", {"": payload_of(CUSTOM[0])}, {}, (EDGE,))) == (
+            custom[0].codes.tolist()
+        )
+        warm = StageRequest("warm", {"": payload_of(CUSTOM[0])}, {"temperature": 1.0, "seed": 1}, (EDGE,))
+        assert await said(engine, warm) != custom[0].codes.tolist()
 
 
 async def test_a_voice_is_designed_as_the_package_designs_it(designer):
@@ -119,6 +176,69 @@ async def test_text_becomes_the_sound_of_the_package_through_talker_and_codec(ti
         heard = await sound(codec, StageRequest("speech", {EDGE: made}, {}, ("",)))
     assert off(heard, torch.from_numpy(custom[0].sound)) < INAUDIBLE
     assert heard.abs().max() > 0.1
+
+
+async def test_a_voice_is_cloned_from_its_sound_or_with_its_words_as_the_package_clones_it(mimic, cloned):
+    async with talking(mimic) as engine:
+        codes = [await said(engine, stage_request(request)) for request in CLONED]
+        last = [event async for event in engine.run(stage_request(CLONED[1]))][-1]
+    assert codes == [each.codes.tolist() for each in cloned]
+    assert isinstance(last, StageUsage) and last.output_tokens == CLONED[1]["frames"]
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000], ids=["frame by frame", "in sevens", "whole"])
+async def test_what_was_heard_leads_into_a_clones_speech_and_is_not_said_again(mimic, cloned, size):
+    async with AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(talking(mimic))
+        codec = await stack.enter_async_context(sounds.loaded(sounds.stage_file(FAMILY, mimic)))
+        made = await items(engine, stage_request(CLONED[1]))
+        streamed = StageRequest("speech", {}, {}, ("",), streams={EDGE: in_chunks(made, size)})
+        heard = await sound(codec, streamed)
+        without = Chunk(tuple({"codes": to_array(own_codes(item))} for item in made), is_last=True).payload()
+        begun_anew = await sound(codec, StageRequest("speech", {EDGE: without}, {}, ("",)))
+    assert off(heard, torch.from_numpy(cloned[1].sound)) < INAUDIBLE
+    assert off(heard, begun_anew) > 1000 * INAUDIBLE
+
+
+async def in_chunks(made: list[Payload], size: int) -> AsyncIterator[Chunk]:
+    for start in range(0, len(made), size):
+        yield Chunk(tuple(made[start : start + size]))
+    yield Chunk((), is_last=True)
+
+
+async def test_a_reference_at_another_rate_is_nearly_the_same_voice(mimic):
+    """The package resamples by another filter, so that no sample of theirs can be ours."""
+    slow = hum(CLONED[0])[::2].contiguous()
+    async with talking(mimic) as engine:
+        talker = engine._model.ready
+        assert talker is not None
+        rows = [
+            talker._cloner.timbre(Reference(to_array(sound), rate, None)).row
+            for sound, rate in ((slow, 12_000), (resampled_to(slow, 24_000), 24_000), (hum(CLONED[0]).flip(0), 24_000))
+        ]
+    near, far = (torch.cosine_similarity(rows[0], row, dim=0) for row in rows[1:])
+    assert near > 0.999 > far
+
+
+def resampled_to(sound: torch.Tensor, rate: int) -> torch.Tensor:
+    return torch.from_numpy(resampled(sound.numpy(), rate // 2, rate))
+
+
+NOT_CLONED: list[tuple[dict[str, Value], str, str]] = [
+    ({"ref_audio": to_array(torch.zeros(100))}, "ref_audio", "it lasts 0.00417 s"),
+    ({"ref_audio": None}, "ref_audio", "must be the sound of the voice"),
+    ({"ref_text": ""}, "ref_text", "say what is said in ref_audio"),
+    ({"instructions": "a low voice"}, "instructions", "takes no instructions"),
+    ({"task_type": "CustomVoice"}, "task_type", 'does "Base"'),
+]
+
+
+@pytest.mark.parametrize(("change", "param", "words"), NOT_CLONED, ids=[row[1] + row[2][-5:] for row in NOT_CLONED])
+async def test_what_cannot_be_cloned_is_refused_by_name(mimic, change, param, words):
+    async with talking(mimic) as engine:
+        with pytest.raises(OmniError, match=words) as refused:
+            await said(engine, stage_request(CLONED[1], **change))
+    assert (refused.value.code, refused.value.param) == (ErrorCode.INVALID_REQUEST, param)
 
 
 @pytest.mark.case("runtime:A6")

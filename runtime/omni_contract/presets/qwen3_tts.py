@@ -1,7 +1,7 @@
 """Qwen3-TTS: text to speech in voices of its own, over a talker with a code predictor and a 12 Hz codec."""
 
 from omni_contract.api.v1alpha1 import ArEngine, EdgeSpec, GenerationEngine, OutputSpec, StageSpec, StreamingSpec
-from omni_contract.presets.payloads import INTEGERS, ArrayEntry, PayloadSchema
+from omni_contract.presets.payloads import INTEGERS, ArrayEntry, PayloadSchema, ValueEntry
 from omni_contract.presets.preset import Preset
 from omni_contract.presets.speech import TEXT_PARAMETERS
 
@@ -31,5 +31,12 @@ QWEN3_TTS = Preset(
     },
     transforms=(),
     endpoints=("/v1/audio/speech", "/v1/audio/voices"),
-    payloads={"talker": PayloadSchema({"codes": ArrayEntry(INTEGERS, ("groups", "frames"))})},
+    payloads={
+        "talker": PayloadSchema(
+            {
+                "codes": ArrayEntry(INTEGERS, ("groups", "frames")),
+                "lead_in": ValueEntry("integer", is_optional=True),
+            }
+        )
+    },
 )

@@ -90,7 +90,7 @@ def stage_revision(model: ResolvedModel, stage_name: str) -> str:
 
 def _made_output(stage: ResolvedStage) -> OutputSpec | None:
     """What the stage itself makes of it; the names of voices are the frontend's."""
-    return stage.output and stage.output.model_copy(update={"voices": ()})
+    return stage.output and OutputSpec(modality=stage.output.modality, final=stage.output.final)
 
 
 def _connectors(model: ResolvedModel, stage_name: str) -> tuple[ConnectorSpec, ...]:

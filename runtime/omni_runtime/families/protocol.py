@@ -236,3 +236,15 @@ class Family(Protocol):
     def build_tiny(self, folder: Path, seed: int, report: Report) -> None:
         """Write a small random-weight checkpoint that the real loading code reads; same seed, same bytes."""
         ...
+
+
+@runtime_checkable
+class VariedFamily(Family, Protocol):
+    """A family whose checkpoints are of several kinds."""
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Their names; `build_tiny` makes the first."""
+        ...
+
+    def build_tiny_variant(self, variant: str, folder: Path, seed: int, report: Report) -> None: ...

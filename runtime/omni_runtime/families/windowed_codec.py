@@ -121,9 +121,7 @@ class WindowedCodec(ABC):
         padded = pad_sequence([one.T for one in codes], batch_first=True).transpose(1, 2)
         states, windows = self._transformed(streams, counts, self._embedded(streams, padded))
         sound = self._convolved([torch.cat((stream.states, own)) for stream, own in zip(streams, states, strict=True)])
-        made = [
-            self._own(samples, stream, count) for samples, stream, count in zip(sound, streams, counts, strict=True)
-        ]
+        made = [self._own(samples, turn, count) for samples, turn, count in zip(sound, turns, counts, strict=True)]
         for stream, own, window, own_codes in zip(streams, states, windows, codes, strict=True):
             stream.states = torch.cat((stream.states, own))[-self._context :]
             stream.window = window
@@ -170,10 +168,11 @@ class WindowedCodec(ABC):
             hidden = block(hidden)
         return hidden.clamp(min=-1, max=1)[:, 0].float().cpu()
 
-    def _own(self, samples: torch.Tensor, stream: CodecStream, count: int) -> torch.Tensor | None:
-        """Those that no step before has made."""
-        seen = len(stream.states)
-        made, end = (length(self._layers, frames) if frames else 0 for frames in (seen, seen + count))
+    def _own(self, samples: torch.Tensor, turn: Turn, count: int) -> torch.Tensor | None:
+        """Those that no step before has made, and no frame that only leads in."""
+        seen = len(turn.stream.states)
+        spans = (seen + turn.lead_in, seen + count)
+        made, end = (length(self._layers, frames) if frames else 0 for frames in spans)
         return samples[made:end].clone() if end > made else None
 
 

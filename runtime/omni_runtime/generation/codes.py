@@ -7,7 +7,7 @@ from omni_contract.wire.payload import Array, Payload
 from omni_runtime.stepping.tensors import to_tensor
 from omni_runtime.stepping.weights import HOST
 
-CODES = "codes"
+CODES, LEAD_IN = "codes", "lead_in"
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 
 
@@ -23,6 +23,14 @@ def codes_of(item: Payload, groups: int, codebook_size: int) -> torch.Tensor:
     if codes.numel() and not 0 <= codes.min() <= codes.max() < codebook_size:
         raise _unfit(f"codes from {codes.min()} to {codes.max()}, and the codec has 0 to {codebook_size - 1}")
     return codes
+
+
+def lead_in_of(item: Payload, frames: int) -> int:
+    """How many of the first frames only lead in: the others sound as if these had been heard before them."""
+    count = item.get(LEAD_IN, 0)
+    if not isinstance(count, int) or not 0 <= count <= frames:
+        raise _unfit(f'"{LEAD_IN}" {count!r} for {frames} frames')
+    return count
 
 
 def _unfit(text: str) -> OmniError:

@@ -26,10 +26,14 @@ class Stream(Protocol):
 
 @dataclass(frozen=True)
 class Turn:
-    """A stream's part of a step. `codes` are its next frames, integers of shape (groups, frames), if there are any."""
+    """A stream's part of a step. `codes` are its next frames, integers of shape (groups, frames), if there are any.
+
+    The first `lead_in` of them make no samples; only codecs whose talkers send such frames are given any.
+    """
 
     stream: Any
     codes: "torch.Tensor | None"
+    lead_in: int = 0
 
 
 class Decoder(StageModel, Protocol):

@@ -14,7 +14,7 @@ from omni_runtime.engines.items import items_as_they_come
 from omni_runtime.engines.parameters import parameters_for
 from omni_runtime.engines.protocol import EngineDiedError, StageEvent, StageItem, StageRequest, StageUsage
 from omni_runtime.generation.batches import Batches
-from omni_runtime.generation.codes import codes_of
+from omni_runtime.generation.codes import codes_of, lead_in_of
 from omni_runtime.generation.decoder import Decoder, Turn
 from omni_runtime.generation.seat import Seat
 from omni_runtime.stepping.engine import StageLimits, SteppingEngine
@@ -150,7 +150,8 @@ async def _reading(request: StageRequest, decoder: Decoder, seat: Seat) -> Async
 async def _read(request: StageRequest, decoder: Decoder, seat: Seat) -> None:
     async with aclosing(items_as_they_come(request)) as items:
         async for _, item in items:
-            await seat.feed(codes_of(item, decoder.code_groups, decoder.codebook_size))
+            codes = codes_of(item, decoder.code_groups, decoder.codebook_size)
+            await seat.feed(codes, lead_in_of(item, codes.shape[1]))
     seat.end()
 
 

@@ -24,6 +24,8 @@ class Seat:
         self._frames_per_step = frames_per_step
         self._on_work = on_work
         self._waiting: deque[torch.Tensor] = deque()
+        self._lead_in = 0
+        """How many of the first frames that wait make no samples."""
         self._is_ended = False
         self._is_in_step = False
         self._made: torch.Tensor | None = None
@@ -38,8 +40,10 @@ class Seat:
     def is_ready(self) -> bool:
         return self._has_work and not self._is_in_step and self._made is None and self._error is None
 
-    async def feed(self, codes: torch.Tensor) -> None:
+    async def feed(self, codes: torch.Tensor, lead_in: int = 0) -> None:
         """Returns once there is room for more: when what waits is not enough for a step, or has been taken."""
+        if lead_in:
+            self._lead_in = self._frames + lead_in
         self._waiting.append(codes)
         self._arrive()
         await self._until(lambda: not self._stream.has_work(self._frames, False))
@@ -70,9 +74,11 @@ class Seat:
         """Its part of the step that begins; `release` follows."""
         self._is_in_step = True
         self.ready_since = None
-        turn = Turn(self._stream, self._taken())
+        codes = self._taken()
+        lead_in = min(self._lead_in, 0 if codes is None else codes.shape[1])
+        self._lead_in -= lead_in
         self._notify()
-        return turn
+        return Turn(self._stream, codes, lead_in)
 
     def give(self, samples: torch.Tensor | None, busy_s: float) -> None:
         """What the step made."""

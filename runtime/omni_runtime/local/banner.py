@@ -29,6 +29,14 @@ SPOKEN_CODE = """
   )
   open("hello.wav", "wb").write(b64decode(answer.choices[0].message.audio.data))
 """
+SPEECH_REQUEST = """
+  curl -s {url}/v1/audio/speech -H 'content-type: application/json' \\
+    -d '{{"model": "{name}", "input": "Hello!"{voice}}}' > hello.mp3
+"""
+SPEECH_CODE = """
+  answer = client.audio.speech.create(model="{name}", input="Hello!"{named_voice})
+  answer.write_to_file("hello.mp3")
+"""
 TEMPLATE = """
 {model} serves at {url}/v1
 {requests}
@@ -44,14 +52,22 @@ Ctrl-C stops it.
 def banner(plan: LocalPlan, needs_key: bool) -> str:
     key = "YOUR-KEY" if needs_key else "none"
     voice = "" if plan.voice is None else f', "voice": "{plan.voice}"'
-    known = {"model": plan.model, "url": plan.url, "name": plan.served_name, "size": plan.size, "voice": voice}
-    requests, code = _samples(plan.modalities)
+    named = "" if plan.voice is None else f', voice="{plan.voice}"'
+    known = {
+        "model": plan.model,
+        "url": plan.url,
+        "name": plan.served_name,
+        "size": plan.size,
+        "voice": voice,
+        "named_voice": named,
+    }
+    requests, code = _samples(plan.modalities, plan.voice is not None)
     filled = "".join(request.format(**known) for request in requests)
     return TEMPLATE.format(requests=filled, code="".join(code).lstrip("\n").format(**known), key=key, **known)
 
 
-def _samples(modalities: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """What to paste into a shell, and into Python."""
+def _samples(modalities: tuple[str, ...], has_voices: bool) -> tuple[list[str], list[str]]:
+    """What to paste into a shell, and into Python. A model that clones or designs voices needs more than a text."""
     requests, code = [], []
     if "image" in modalities:
         requests.append(IMAGE_REQUEST)
@@ -59,4 +75,7 @@ def _samples(modalities: tuple[str, ...]) -> tuple[list[str], list[str]]:
     if "text" in modalities:
         requests.append(TEXT_REQUEST)
         code.append(SPOKEN_CODE if "audio" in modalities else TEXT_CODE)
+    elif "audio" in modalities and has_voices:
+        requests.append(SPEECH_REQUEST)
+        code.append(SPEECH_CODE)
     return requests, code

@@ -112,6 +112,7 @@ def test_a_change_of_one_stage_restarts_that_stage_only(changes: dict[str, Any])
 def test_the_names_of_voices_are_the_frontend_s_and_restart_nobody() -> None:
     voices = {"stages[2].output": {"modality": "image", "voices": ["ryan"]}}
     assert _restarted(voices) == set()
+    assert _restarted({"stages[2].output": {"modality": "image", "voices": []}}) == set()
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,13 @@ def test_a_part_of_an_engine_block_keeps_the_rest_of_the_presets() -> None:
     assert graph.stages[1].diffusion == DiffusionEngine(phases=("denoise",), dtype="bfloat16")
 
 
+def test_an_empty_list_of_voices_takes_away_those_of_the_preset() -> None:
+    silent = {"modality": "audio", "voices": []}
+    graph = stage_graph(spec({"stages": [{"name": "code2wav", "output": silent}]}), PRESETS["qwen3-tts"])
+
+    assert graph.stages[1].output == OutputSpec(modality="audio", voices=())
+
+
 def test_another_engine_takes_the_place_of_the_presets() -> None:
     graph = stage_graph(spec({"stages[1].fake": {"steps": 5}}), PRESET)
 

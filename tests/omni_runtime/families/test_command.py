@@ -29,3 +29,11 @@ def test_an_unknown_family_is_refused_with_those_that_exist(capsys):
     with pytest.raises(SystemExit):
         run("qwen-imago", "out")
     assert "qwen-image" in capsys.readouterr().err
+
+
+def test_a_variant_that_a_family_does_not_have_is_refused_with_those_that_it_has(tmp_path: Path, capsys):
+    assert run("qwen3-tts", str(tmp_path / "out"), "--variant", "base") == 2
+    assert 'no variant "base"; use one of CustomVoice, VoiceDesign, Base' in capsys.readouterr().err
+    assert run("qwen-image", str(tmp_path / "out"), "--variant", "base") == 2
+    assert "its checkpoints are of one kind" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

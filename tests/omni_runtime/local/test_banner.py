@@ -43,5 +43,16 @@ def test_a_model_that_names_its_voices_is_asked_in_one_of_them() -> None:
     assert '"voice": "vivian"' in banner(plan_of("text", "audio", voice="vivian"), needs_key=False)
 
 
+def test_a_model_that_reads_out_is_asked_for_a_file_in_one_of_its_voices() -> None:
+    printed = banner(plan_of("audio", voice="ryan"), needs_key=False)
+    assert "/v1/audio/speech" in printed and "chat" not in printed
+    assert '"voice": "ryan"' in printed and 'voice="ryan"' in code_in(printed)
+    ast.parse(code_in(printed))
+
+
+def test_a_model_that_needs_more_than_a_text_to_read_out_is_asked_for_nothing() -> None:
+    assert "speech" not in banner(plan_of("audio"), needs_key=False)
+
+
 def test_a_server_with_keys_is_not_pasted_one() -> None:
     assert 'api_key="YOUR-KEY"' in banner(plan_of("image"), needs_key=True)

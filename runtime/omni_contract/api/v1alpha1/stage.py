@@ -60,9 +60,9 @@ class OutputSpec(ApiModel):
 
     @model_serializer(mode="wrap")
     def _without_absent_voices(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """As before there were any: an operator that is new must not restart stages that have none."""
+        """As before there were any: an operator that is new must not restart stages that say nothing of them."""
         document: dict[str, Any] = serialize(self)
-        if not self.voices:
+        if "voices" not in self.model_fields_set:
             document.pop("voices", None)
         return document
 

@@ -32,7 +32,14 @@ class Qwen3TTS:
     generation = Code2WavPart()
     talker = TalkerPart()
 
+    variants = ("CustomVoice", "VoiceDesign", "Base")
+
     def build_tiny(self, folder: Path, seed: int, report: Report) -> None:
+        self.build_tiny_variant(self.variants[0], folder, seed, report)
+
+    def build_tiny_variant(self, variant: str, folder: Path, seed: int, report: Report) -> None:
+        from omni_runtime.families.qwen3_tts.order import TASKS
         from omni_runtime.families.qwen3_tts.tiny import build
 
-        build(folder, seed, report)
+        [kind] = (kind for kind, task in TASKS.items() if task == variant)
+        build(folder, seed, report, kind)

@@ -27,6 +27,10 @@ class Wording:
     instructions: Sequence[int] = ()
     reference: Sequence[int] = ()
 
+    @property
+    def tokens(self) -> int:
+        return len(self.speech) + len(self.instructions) + len(self.reference)
+
 
 @dataclass(frozen=True)
 class Timbre:

@@ -10,11 +10,12 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from transformers import Qwen2Tokenizer
+from transformers import MimiConfig, Qwen2Tokenizer
 
 from omni_runtime.families.protocol import Report
+from omni_runtime.families.qwen3_tts.cloning import CodecEncoder, SpeakerEncoder
 from omni_runtime.families.qwen3_tts.codec_module import CodecModule
-from omni_runtime.families.qwen3_tts.configuration import CodecDecoderConfig, TalkerConfig
+from omni_runtime.families.qwen3_tts.configuration import CodecDecoderConfig, SpeakerEncoderConfig, TalkerConfig
 from omni_runtime.families.qwen3_tts.talker_module import TalkerModule
 from omni_runtime.families.tiny_checkpoint import check_parameters, give_unit_gain, open_to_readers
 from omni_runtime.families.tiny_tokenizer import train_tokenizer
@@ -49,33 +50,6 @@ GENERATION = {
     "max_new_tokens": 2048,
 }
 
-
-def build(folder: Path, seed: int, report: Report, kind: str = "custom_voice") -> None:
-    """`kind` is a published `tts_model_type`."""
-    tame_transformers()
-    report("training a tokenizer")
-    tokenizer = train_tokenizer(TEXT_TOKENS, words=ROLES)
-    talker, decoder = talker_config(tokenizer, kind), decoder_config()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        report("making talker, code predictor and codec")
-        talker_module = TalkerModule(TalkerConfig(**talker)).eval()
-        codec = CodecModule(CodecDecoderConfig(**decoder)).eval()
-        give_unit_gain(talker_module)
-        give_unit_gain(codec)
-        _balance(codec)
-        # Random weights would end most speeches at once.
-        talker_module.codec_head.weight.data[talker["codec_eos_token_id"]] = 0
-    check_parameters([("talker", talker_module), ("codec", codec)])
-    report(f"writing {folder}")
-    _write(folder, {"talker": talker_module}, config(tokenizer, talker, kind))
-    _write_json(folder / "generation_config.json", GENERATION)
-    write_tokenizer(folder, tokenizer)
-    _write(folder / "speech_tokenizer", {"decoder": codec}, codec_config(decoder))
-    _write_json(folder / "speech_tokenizer" / "preprocessor_config.json", FEATURE_EXTRACTOR)
-    open_to_readers(folder)
-
-
 FEATURE_EXTRACTOR = {
     "chunk_length_s": None,
     "feature_extractor_type": "EncodecFeatureExtractor",
@@ -86,6 +60,102 @@ FEATURE_EXTRACTOR = {
     "return_attention_mask": True,
     "sampling_rate": 24_000,
 }
+SPEAKER_ENCODER = {
+    "enc_dim": HIDDEN,
+    "enc_channels": [16, 16, 16, 16, 48],
+    "enc_attention_channels": 8,
+    "enc_se_channels": 8,
+    "sample_rate": 24_000,
+}
+DECODER = {
+    "codebook_size": CODEBOOK,
+    "codebook_dim": 32,
+    "hidden_size": 32,
+    "latent_dim": 48,
+    "head_dim": 16,
+    "max_position_embeddings": 8000,
+    "rope_theta": 10_000,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "sliding_window": 4,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_quantizers": CODE_GROUPS,
+    "upsample_rates": [8, 5, 4, 3],
+    "upsampling_ratios": [2, 2],
+    "decoder_dim": 64,
+}
+"""The published one's rates, 1920 samples for a frame; a short window, so that short speech outruns it."""
+ENCODER = {
+    "sampling_rate": 24_000,
+    "frame_rate": 12.5,
+    "hidden_size": 32,
+    "num_filters": 4,
+    "codebook_size": CODEBOOK,
+    "codebook_dim": 16,
+    "vector_quantization_hidden_dimension": 16,
+    "num_quantizers": CODE_GROUPS + 2,
+    "upsample_groups": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "intermediate_size": 64,
+    "sliding_window": 8,
+}
+CODEC = {
+    "architectures": ["Qwen3TTSTokenizerV2Model"],
+    "model_type": "qwen3_tts_tokenizer_12hz",
+    "encoder_valid_num_quantizers": CODE_GROUPS,
+    "input_sample_rate": 24_000,
+    "output_sample_rate": 24_000,
+    "decode_upsample_rate": 1920,
+    "encode_downsample_rate": 1920,
+    "encoder_config": ENCODER,
+    "decoder_config": DECODER,
+}
+
+
+def build(folder: Path, seed: int, report: Report, kind: str = "custom_voice") -> None:
+    """`kind` is a published `tts_model_type`."""
+    tame_transformers()
+    report("training a tokenizer")
+    tokenizer = train_tokenizer(TEXT_TOKENS, words=ROLES)
+    talker = talker_config(tokenizer, kind)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        report("making talker, code predictor and codec")
+        speaking, sounding = _speaking(talker, kind), _sounding()
+    check_parameters([*speaking.items(), *sounding.items()])
+    report(f"writing {folder}")
+    _write(folder, speaking, config(tokenizer, talker, kind))
+    _write_json(folder / "generation_config.json", GENERATION)
+    write_tokenizer(folder, tokenizer)
+    _write(folder / "speech_tokenizer", sounding, CODEC)
+    _write_json(folder / "speech_tokenizer" / "preprocessor_config.json", FEATURE_EXTRACTOR)
+    open_to_readers(folder)
+
+
+def _speaking(talker: Mapping[str, Any], kind: str) -> dict[str, torch.nn.Module]:
+    """By the prefix of their weights; only a checkpoint that clones voices listens to speakers."""
+    modules: dict[str, torch.nn.Module] = {"talker": TalkerModule(TalkerConfig(**talker)).eval()}
+    if kind == "base":
+        modules["speaker_encoder"] = SpeakerEncoder(SpeakerEncoderConfig(**SPEAKER_ENCODER)).eval()
+    for module in modules.values():
+        give_unit_gain(module)
+    # Random weights would end most speeches at once.
+    modules["talker"].get_submodule("codec_head").weight.data[talker["codec_eos_token_id"]] = 0
+    return modules
+
+
+def _sounding() -> dict[str, torch.nn.Module]:
+    decoder, encoder = CodecModule(CodecDecoderConfig(**DECODER)).eval(), CodecEncoder(MimiConfig(**ENCODER)).eval()
+    give_unit_gain(decoder)
+    give_unit_gain(encoder)
+    _balance(decoder)
+    for name, buffer in encoder.named_buffers():
+        if name.endswith(".embed_sum"):
+            buffer.normal_()
+    return {"decoder": decoder, "encoder": encoder}
 
 
 def config(tokenizer: Qwen2Tokenizer, talker: Mapping[str, Any], kind: str) -> dict[str, Any]:
@@ -103,6 +173,7 @@ def config(tokenizer: Qwen2Tokenizer, talker: Mapping[str, Any], kind: str) -> d
         "tts_bos_token_id": identifier("<tts_text_bos>"),
         "tts_eos_token_id": identifier("<tts_text_eod>"),
         "talker_config": dict(talker),
+        **({"speaker_encoder_config": SPEAKER_ENCODER} if kind == "base" else {}),
     }
 
 
@@ -143,41 +214,6 @@ def talker_config(tokenizer: Qwen2Tokenizer, kind: str) -> dict[str, Any]:
             **attention,
         },
         **attention,
-    }
-
-
-def codec_config(decoder: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "architectures": ["Qwen3TTSTokenizerV2Model"],
-        "model_type": "qwen3_tts_tokenizer_12hz",
-        "encoder_valid_num_quantizers": CODE_GROUPS,
-        "input_sample_rate": 24_000,
-        "output_sample_rate": 24_000,
-        "decode_upsample_rate": 1920,
-        "encode_downsample_rate": 1920,
-        "decoder_config": dict(decoder),
-    }
-
-
-def decoder_config() -> dict[str, Any]:
-    """The published one's rates, 1920 samples for a frame; a short window, so that short speech outruns it."""
-    return {
-        "codebook_size": CODEBOOK,
-        "codebook_dim": 32,
-        "hidden_size": 32,
-        "latent_dim": 48,
-        "head_dim": 16,
-        "max_position_embeddings": 8000,
-        "rope_theta": 10_000,
-        "num_attention_heads": 2,
-        "num_key_value_heads": 2,
-        "sliding_window": 4,
-        "intermediate_size": 64,
-        "num_hidden_layers": 2,
-        "num_quantizers": CODE_GROUPS,
-        "upsample_rates": [8, 5, 4, 3],
-        "upsampling_ratios": [2, 2],
-        "decoder_dim": 64,
     }
 
 
