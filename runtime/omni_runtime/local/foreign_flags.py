@@ -97,11 +97,19 @@ def put(parser: ArgumentParser, namespace: Namespace, name: str, value: JsonValu
 
 def _add(add: Callable[..., Action], key: Key) -> None:
     flag = f"--{key.name.replace('_', '-')}"
-    told = key.becomes.removeprefix("ar.")
+    told = _told(key)
     if key.takes == "bool":
         add(flag, action=TakeSwitch, dest=key.name, default=SUPPRESS, help=told)
     else:
         add(flag, action=Take, const=key.name, dest=SUPPRESS, type=_reader(key.takes), metavar="VALUE", help=told)
+
+
+def _told(key: Key) -> str:
+    """What it does here, for the help."""
+    _, _, field = key.becomes.rpartition("ar.")
+    if field == "extraArgs":
+        return "handed on as it is"
+    return f"over ar.{field.partition(' ')[0]} of the model file" if "ar." in key.becomes else key.becomes
 
 
 def _reader(takes: Takes) -> Callable[[str], JsonValue]:

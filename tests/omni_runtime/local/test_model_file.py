@@ -51,8 +51,15 @@ def test_arguments_of_vllm_lie_over_what_the_file_says_of_the_stage() -> None:
 def test_they_reach_the_stages_that_only_the_preset_names() -> None:
     spec = overridden(family(name="talker", ar={"dtype": "float32"}), {"gpu_memory_utilization": 0.4}, None)
     assert [ar_of(spec, name).memory_utilization for name in ("thinker", "talker")] == [0.4, 0.4]
-    assert (ar_of(spec, "talker").dtype, ar_of(spec, "talker").backend) == ("float32", "transformers")
+    assert (ar_of(spec, "talker").dtype, ar_of(spec, "talker").part) == ("float32", "talker")
     assert ar_of(spec, "thinker").hidden_layers == (0, -1)
+
+
+def test_each_argument_becomes_the_field_that_an_old_file_would_give_it() -> None:
+    arguments: dict[str, Any] = {"kv_cache_memory_bytes": 1 << 26, "limit_mm_per_prompt": {"image": 2}}
+    thinker = ar_of(overridden(family(), {**arguments, "tensor_parallel_size": 2, "dtype": "float16"}, None), "thinker")
+    assert (thinker.kv_cache_size, thinker.media_per_prompt.image) == ("67108864", 2)
+    assert (thinker.parallelism.tensor, thinker.dtype) == (2, "float16")
 
 
 def test_the_time_to_start_is_every_stages() -> None:
