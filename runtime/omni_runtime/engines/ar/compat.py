@@ -29,6 +29,7 @@ from omni_runtime.engines.ar.adapters import Adapter
 from omni_runtime.engines.ar.compat_rows import RowFeed
 from omni_runtime.engines.ar.compat_worker import register_models
 from omni_runtime.engines.ar.prompts import Prompt
+from omni_runtime.engines.ar.rows_ahead import RowsAhead
 from omni_runtime.engines.ar.sampling import RULES
 from omni_runtime.engines.ar.settings import MODELS_KEY
 from omni_runtime.engines.ar.step import Candidate, Chosen, FinishReason, Step
@@ -109,7 +110,13 @@ class Vllm:
 
         The rows are read while tokens are made, and closed when this is.
         """
-        feed = RowFeed(rows, self._row_params(sampling), states_key)
+        async with RowsAhead(rows) as ahead:
+            feed = RowFeed(ahead, self._row_params(sampling), states_key)
+            async with aclosing(self._fed(request_id, feed)) as steps:
+                async for step in steps:
+                    yield step
+
+    async def _fed(self, request_id: str, feed: RowFeed) -> AsyncGenerator[Step, None]:
         with _translated("input"):
             outputs = self._llm.generate(feed.inputs(), feed.params(1), request_id)
             async with aclosing(_steps(outputs)) as steps:

@@ -7,23 +7,22 @@ made, so that each further part begins with it; that token's embedding and the f
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from typing import Any
 
 from vllm import SamplingParams
 from vllm.engine.protocol import StreamingInput
 
-from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array
+from omni_runtime.engines.ar.rows_ahead import RowsAhead
 from omni_runtime.engines.ar.step import FinishReason
 from omni_runtime.engines.ar.takers import ROWS_KEY, SEED_KEY, STATES_KEY
-from omni_runtime.families.protocol import NextRows, PromptRows, RowKind, RowSource
+from omni_runtime.families.protocol import PromptRows, RowKind
 
 
 class RowFeed:
     """One request's rows on their way in, and what it knows of the tokens that come out."""
 
-    def __init__(self, rows: RowSource, params: SamplingParams, states_key: str | None = None) -> None:
+    def __init__(self, rows: RowsAhead, params: SamplingParams, states_key: str | None = None) -> None:
         self.finish_reason: FinishReason | None = None
         self._rows = rows
         self._params = params
@@ -54,29 +53,25 @@ class RowFeed:
         self._changed.set()
 
     async def inputs(self) -> AsyncGenerator[StreamingInput, None]:
-        """For vLLM, which reads them in a task of its own."""
-        async with aclosing(self._rows):
-            begun = await anext(self._rows)
-            if not isinstance(begun, PromptRows):
-                raise OmniError(ErrorCode.STAGE_FAILED, "the input begins without a prompt")
-            self._begin, self._positions = len(begun.token_ids), _positions(begun)
-            kinds = begun.kinds or (RowKind.WORD,) * self._begin
-            yield self._part(list(begun.token_ids), 1, self._given(begun.rows, 0, kinds))
-            position, rows = self._begin, begun.rows
-            async for following in self._rows:
-                assert isinstance(following, NextRows)
-                rows = following.rows
-                count = min(rows.shape[0], self._limit - self._asked_for)
-                if count:
-                    last = await self._last_token()
-                    yield self._part([last], count, self._given(rows, position))
-                    position += count
-            if self._asked_for < self._limit:
-                last = await self._last_token()
-                for_ever = self._given(_last(rows), position)
-                yield self._part([last], self._limit - self._asked_for, for_ever)
-            # The session lives as long as its input does: whoever reads the tokens ends it.
-            await asyncio.Event().wait()
+        """For vLLM, which reads them in a task of its own. Rows that came while others were computed are one part."""
+        begun = await self._rows.prompt()
+        self._begin, self._positions = len(begun.token_ids), _positions(begun)
+        position = self._begin
+        kinds = begun.kinds or (RowKind.WORD,) * self._begin
+        yield self._part(list(begun.token_ids), 1, self._given(begun.rows, 0, kinds))
+        rows = begun.rows
+        while (following := await self._rows.following()) is not None:
+            rows, last = following, await self._last_token()
+            rest = self._limit - self._asked_for
+            count = rest if self._rows.is_over else min(rows.shape[0], rest)
+            if count:
+                yield self._part([last], count, self._given(rows, position))
+                position += count
+        if self._asked_for < self._limit:
+            last = await self._last_token()
+            yield self._part([last], self._limit - self._asked_for, self._given(_last(rows), position))
+        # The session lives as long as its input does: whoever reads the tokens ends it.
+        await asyncio.Event().wait()
 
     def _given(self, rows: Array, position: int, kinds: Sequence[RowKind] = ()) -> dict[str, Any]:
         return {

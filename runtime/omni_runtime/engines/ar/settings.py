@@ -23,8 +23,13 @@ MODELS_KEY = "omni_models"
 """In vLLM's additional configuration: classes of ours by the name of their architecture."""
 LAYERS_KEY = "omni_layers"
 """There, too: layers inside the model whose states leave."""
-UNCOMPILED_GRAPHS: Mapping[str, object] = {"mode": 0, "cudagraph_mode": "FULL"}
-"""A step is one graph of the model's own operators; a compiler would not see what is taken between them."""
+UNCOMPILED_GRAPHS: Mapping[str, object] = {
+    "mode": 0,
+    "cudagraph_mode": "FULL",
+    "cudagraph_capture_sizes": [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512],
+}
+"""A step is one graph of the model's own operators, short prompts included. A compiler would not see what is taken
+between the operators."""
 WHOLE_MODEL = ArModel()
 """Without a family: any model that vLLM knows."""
 
@@ -97,6 +102,11 @@ class ArSettings:
         return self.is_on_cpu if self.block.eager is None else self.block.eager
 
     @property
+    def _is_uncompiled(self) -> bool:
+        """Rows come a few at a time, each time as a short prompt."""
+        return not self._is_eager and (bool(self._inner_layers) or self.model.takes_rows)
+
+    @property
     def vllm_sleeps(self) -> bool:
         return self.vendor in SLEEPING_VENDORS
 
@@ -166,8 +176,8 @@ class ArSettings:
             additional[LAYERS_KEY] = self._inner_layers
         if additional:
             arguments["additional_config"] = additional
-        if self._inner_layers and not self._is_eager:
-            arguments["compilation_config"] = UNCOMPILED_GRAPHS
+        if self._is_uncompiled:
+            arguments["compilation_config"] = dict(UNCOMPILED_GRAPHS)
         if model.takes_rows:
             # Its tokens say nothing of its input, and the checkpoint's tokenizer and defaults are for others.
             arguments |= {"enable_prompt_embeds": True, "enable_prefix_caching": False}
