@@ -10,16 +10,17 @@ import numpy
 import pytest
 import torch
 
+from omni_contract.accelerators import Vendor
 from omni_contract.wire.payload import Array
 from omni_runtime.engines.ar.engine import ArEngine
 from omni_runtime.engines.protocol import StageItem, StageRequest
 from omni_runtime.families.registry import family
-from tests.gpu.test_images import VENDOR
 from tests.models.ar_engines import answer, ar_file, asked, chat, loaded
 from tests.models.thoughts import EDGE, chunks, said, thought
 
 pytestmark = pytest.mark.gpu
 
+VENDOR = Vendor.ROCM if torch.version.hip else Vendor.NVIDIA
 GREEDY = {"temperature": 0.0, "max_tokens": 12, "min_tokens": 12, "ignore_eos": True}
 ON = "talker->code2wav"
 SMALL = {"dtype": "bfloat16", "kv_cache_size": "256Mi", "memory_utilization": 0.1, "max_sequences": 8}

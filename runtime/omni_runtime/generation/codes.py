@@ -1,5 +1,7 @@
 """The items that a generation stage takes in, checked: frames of codes that the codec has."""
 
+from collections.abc import Sequence
+
 import torch
 
 from omni_contract.wire.errors import ErrorCode, OmniError
@@ -23,6 +25,15 @@ def codes_of(item: Payload, groups: int, codebook_size: int) -> torch.Tensor:
     if codes.numel() and not 0 <= codes.min() <= codes.max() < codebook_size:
         raise _unfit(f"codes from {codes.min()} to {codes.max()}, and the codec has 0 to {codebook_size - 1}")
     return codes
+
+
+def frames_of(items: Sequence[Payload], groups: int, codebook_size: int) -> tuple[torch.Tensor, int]:
+    """The codes of several items as one piece, and how many of its first frames only lead in."""
+    codes, lead_in = [codes_of(item, groups, codebook_size) for item in items], 0
+    for place, item in enumerate(items):
+        if own := lead_in_of(item, codes[place].shape[1]):
+            lead_in = sum(before.shape[1] for before in codes[:place]) + own
+    return torch.cat(codes, dim=1), lead_in
 
 
 def lead_in_of(item: Payload, frames: int) -> int:
