@@ -1,7 +1,7 @@
 """Qwen3-Omni's three stages on one GPU with made-up weights, text to text and speech: `python -m benchmarks.gpu_omni`.
 
-Requests come to an orchestrator, as a frontend's do; each stage is a worker of its own. --peer is the log of
-vLLM-Omni's turns on the same folder in the same run, a JSON line for each; with it, ratios go into the ledger.
+Requests come to an orchestrator, as a frontend's do; each stage is a worker of its own. The machine with the GPU has no
+ledger: with --record, the logs of our turns and of vLLM-Omni's, on the same folder in the same run, become entries.
 """
 
 import argparse
@@ -144,18 +144,17 @@ def resolved(folder: Path, machine: Machine) -> ResolvedModel:
     return resolve("omni", "default", spec, local_catalog(spec, machine, allow_fake_engine=False))
 
 
-async def run(options: argparse.Namespace) -> list[Turn]:
-    machine, turns = find_devices(Path("/dev"), {}), list[Turn]()
+async def run(options: argparse.Namespace) -> None:
+    machine = find_devices(Path("/dev"), {})
     began = time.perf_counter()
     async with running_model(resolved(options.model, machine), options.model.parent, machine) as orchestrator:
         print(json.dumps({"check": "start, three stages", "s": round(time.perf_counter() - began, 1)}), flush=True)
         for batch in options.batch:
-            turns.append(await measured(orchestrator, batch, options.text, options.codec))
-            print(json.dumps(asdict(turns[-1])), flush=True)
-    return turns
+            turn = await measured(orchestrator, batch, options.text, options.codec)
+            print(json.dumps(asdict(turn)), flush=True)
 
 
-def of_peer(log: Path) -> list[Turn]:
+def turns_in(log: Path) -> list[Turn]:
     lines = (json.loads(line) for line in log.read_text().splitlines() if line.startswith("{"))
     names = Turn.__dataclass_fields__
     return [Turn(**{name: line[name] for name in names}) for line in lines if "audio_s_per_s" in line]
@@ -166,36 +165,41 @@ def warm(turns: Sequence[Turn], batch: int) -> list[Turn]:
     return [turn for turn in turns if turn.batch == batch][1:]
 
 
-def record(ours: Sequence[Turn], peers: Sequence[Turn], dry_run: bool) -> None:
+def _median(turns: Sequence[Turn], figure: str) -> float:
+    return float(statistics.median(getattr(turn, figure) for turn in turns))
+
+
+def record(ours: Sequence[Turn], peers: Sequence[Turn], machine: str) -> None:
     for name, unit, batch, figure in (
         ("omni.first_audio_ratio_vs_vllm_omni.h200.c1", "ms", 1, "first_audio_ms"),
         ("omni.audio_s_per_s_ratio_vs_vllm_omni.h200.c16", "audio-s/s", 16, "audio_s_per_s"),
     ):
-        our, its = (statistics.median(getattr(turn, figure) for turn in warm(side, batch)) for side in (ours, peers))
+        our, its = (round(_median(warm(side, batch), figure), 2) for side in (ours, peers))
         peer = (f"vllm-omni 0.26.0, in {unit}", its)
-        print(json.dumps({"id": name, "value": round(our / its, 3), "ours": our, "peer": its}), flush=True)
-        if not dry_run:
-            write_entry(name, round(our / its, 3), "times", command=f"{COMMAND} --peer LOG", peer=peer)
+        entry = write_entry(name, round(our / its, 3), "times", command=COMMAND, peer=peer, on=machine)
+        print(json.dumps({**asdict(entry), "ours": our}))
 
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog=COMMAND, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--model", type=Path, required=True, help="folder of a Qwen3-Omni without weights")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--model", type=Path, help="folder of a Qwen3-Omni without weights")
+    what.add_argument("--record", type=Path, nargs=2, metavar=("OURS", "PEER"), help="logs of both sides' turns")
+    parser.add_argument("--machine", default="NVIDIA H200, 16 cores, 126 GiB", help="where --record's logs are from")
     parser.add_argument("--text", type=int, default=64, help="tokens of each answer (default: %(default)s)")
     parser.add_argument("--codec", type=int, default=125, help="tokens of each speech (default: %(default)s)")
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 1, 1, 16, 16, 16], help="requests of each turn")
-    parser.add_argument("--peer", type=Path, help="log of the peer's turns")
-    parser.add_argument("--dry-run", action="store_true", help="show the figures without writing them into the ledger")
     return parser.parse_args()
 
 
 def main() -> int:
     options = parsed()
-    turns = uvloop.run(run(options))
-    if options.peer is not None:
-        record(turns, of_peer(options.peer), options.dry_run)
+    if options.record:
+        record(*(turns_in(log) for log in options.record), options.machine)
+    else:
+        uvloop.run(run(options))
     return 0
 
 

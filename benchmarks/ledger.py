@@ -35,11 +35,12 @@ def write_entry(
     *,
     command: str,
     peer: tuple[str, float] | None = None,
+    on: str | None = None,
     path: Path = RESULTS,
 ) -> Entry:
-    """Stores a figure together with where, when and from which commit it was measured."""
+    """Stores a figure together with where, when and from which commit it was measured; `on` is another machine."""
     peer_name, peer_value = peer or (None, None)
-    entry = Entry(entry_id, value, unit, peer_name, peer_value, command, machine(), commit(), _today())
+    entry = Entry(entry_id, value, unit, peer_name, peer_value, command, on or machine(), commit(), _today())
     with _locked(path):
         entries = {old.id: old for old in read_entries(path)} | {entry_id: entry}
         _write(path, [entries[key] for key in sorted(entries)])

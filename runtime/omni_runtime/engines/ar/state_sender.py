@@ -1,9 +1,8 @@
 """Hidden states on their way out of the model, for vLLM's process: taken around the forward pass, outside of graphs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -11,8 +10,7 @@ from omni_runtime.engines.ar.state_socket import StateSocket
 from omni_runtime.engines.ar.takers import STATES_KEY
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """Where a request's tokens are in a step's batch, and at which position of the request they begin."""
 
     request_id: str
@@ -75,13 +73,14 @@ class StateSender:
         return self._runner.get_model().embed_input_ids(inputs["input_ids"]) if given is None else given
 
     def _wanted(self) -> Iterator[Rows]:
-        batch, starts = self._runner.input_batch, self._runner.query_start_loc.np
+        """In plain numbers: this is done in every step, for every request."""
+        batch, requests = self._runner.input_batch, self._runner.requests
+        starts = self._runner.query_start_loc.np[: batch.num_reqs + 1].tolist()
+        computed = batch.num_computed_tokens_cpu[: batch.num_reqs].tolist()
         for place, request_id in enumerate(batch.req_ids[: batch.num_reqs]):
-            params = self._runner.requests[request_id].sampling_params
-            key = ((params and params.extra_args) or {}).get(STATES_KEY)
-            if key is not None:
-                computed = int(batch.num_computed_tokens_cpu[place])
-                yield Rows(request_id, key, computed, int(starts[place]), int(starts[place + 1]))
+            params = requests[request_id].sampling_params
+            if params is not None and params.extra_args and (key := params.extra_args.get(STATES_KEY)) is not None:
+                yield Rows(request_id, key, computed[place], starts[place], starts[place + 1])
 
     def _located(self, wanted: Sequence[Rows]) -> Iterator[tuple[str, list[list[int]]]]:
         """Prompts that begin in this step. Words alone are where they are counted, and need no telling."""

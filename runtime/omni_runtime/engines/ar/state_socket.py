@@ -37,10 +37,9 @@ class StateSocket:
         """Tensors of shape (rows, width), those of one request after those of another: one for each layer."""
         first = tensors[0]
         dtype = str(first.dtype).removeprefix("torch.")
-        told = {"requests": requests, "dtype": dtype, "width": first.shape[-1], "located": located or {}}
-        header = json.dumps(told).encode()
+        header = {"requests": requests, "dtype": dtype, "width": first.shape[-1], "located": located or {}}
         if first.device.type == "cpu":
-            self._socket.send_multipart([header, *(_bytes(tensor).numpy() for tensor in tensors)])
+            self._send(header, [_bytes(tensor) for tensor in tensors])
             return
         pages = [self._pages.filled(_bytes(tensor)) for tensor in tensors]
         arrived = torch.cuda.Event(blocking=True)
@@ -58,8 +57,11 @@ class StateSocket:
         while True:
             coming = self._coming.get()
             coming.arrived.synchronize()
-            self._socket.send_multipart([coming.header, *(page.content.numpy() for page in coming.pages)])
+            self._send(coming.header, [page.content for page in coming.pages])
             self._pages.give_back(coming.pages)
+
+    def _send(self, header: Mapping[str, object], contents: Sequence[torch.Tensor]) -> None:
+        self._socket.send_multipart([json.dumps(header).encode(), *(content.numpy() for content in contents)])
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Page:
 class Coming:
     """A step's message, whose pages are full once the event has happened."""
 
-    header: bytes
+    header: Mapping[str, object]
     pages: Sequence[Page]
     arrived: Any
 
