@@ -43,8 +43,6 @@ OURS_ALONE = ("worker_extension_cls", "distributed_executor_backend")
 SETTLE_S = 1.5
 """Workers of vLLM look for work without rest for a second after the last."""
 TIMEOUT_S = 600
-CHUNK = 25
-"""Items that the second process takes at once, which is what an edge brings: it shall not be what is measured."""
 FIRST_TOKEN = 4
 PROMPT_TOKENS = 300
 """Ids that any vocabulary has, apart from special ones at its beginning."""
@@ -199,7 +197,7 @@ def resolved(options: argparse.Namespace, folder: str, machine: Machine) -> Reso
     writer = {"name": STAGE, "ar": block, "output": {"modality": "text"}, "accelerator": accelerator}
     reader = {
         "name": "reader",
-        "fake": {"items_per_step": CHUNK},
+        "fake": {},
         "output": {"modality": "audio"},
         "accelerator": {"pool": "cpu"},
         "max_in_flight": 1024,

@@ -1,4 +1,4 @@
-"""Collecting this folder imports torch, which takes seconds; a level that does not ask for it need not wait. Whoever counts tests does."""
+"""Collecting this folder imports torch, which takes seconds: only who asks for it waits, or who counts all tests."""
 
 import pytest
 

@@ -85,9 +85,10 @@ class StateSender:
     def _located(self, wanted: Sequence[Rows]) -> Iterator[tuple[str, list[list[int]]]]:
         """Prompts that begin in this step. Words alone are where they are counted, and need no telling."""
         for rows in wanted:
-            request = self._runner.requests[rows.request_id]
-            if rows.position == 0 and self._runner.uses_mrope and request.mm_features:
-                yield rows.key, request.mrope_positions.T.tolist()
+            if rows.position == 0 and self._runner.uses_mrope:
+                request = self._runner.requests[rows.request_id]
+                if request.mm_features:
+                    yield rows.key, request.mrope_positions.T.tolist()
 
 
 def joined(wanted: Sequence[Rows]) -> list[slice]:
