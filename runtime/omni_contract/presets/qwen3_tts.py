@@ -5,6 +5,7 @@ from omni_contract.presets.payloads import INTEGERS, ArrayEntry, PayloadSchema, 
 from omni_contract.presets.preset import Preset
 from omni_contract.presets.speech import TEXT_PARAMETERS
 
+READ = ("temperature", "top_p", "top_k", "max_tokens", "min_tokens", "seed", "repetition_penalty")
 VOICES = ("vivian", "aiden", "dylan", "eric", "ono_anna", "ryan", "serena", "sohee", "uncle_fu")
 """Of the published CustomVoice checkpoints; the first one speaks where a request names none."""
 
@@ -24,7 +25,7 @@ QWEN3_TTS = Preset(
     edges=(EdgeSpec(from_="talker", to="code2wav", streaming=StreamingSpec(chunk_frames=25, initial_chunk_frames=4)),),
     sampling={},
     parameters={
-        **TEXT_PARAMETERS,
+        **{name: TEXT_PARAMETERS[name] for name in READ},
         "subtalker_temperature": "number",
         "subtalker_top_k": "integer",
         "subtalker_top_p": "number",
