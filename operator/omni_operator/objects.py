@@ -37,9 +37,10 @@ SERVICE = Kind("Service", "services", "v1")
 DEPLOYMENT = Kind("Deployment", "deployments", "v1", "apps")
 POD = Kind("Pod", "pods", "v1")
 EVENT = Kind("Event", "events", "v1")
+AUTOSCALER = Kind("HorizontalPodAutoscaler", "horizontalpodautoscalers", "v2", "autoscaling")
 LEASE = Kind("Lease", "leases", "v1", "coordination.k8s.io")
 
-CHILD_KINDS = (CONTROLLER_REVISION, CONFIG_MAP, SERVICE_ACCOUNT, ROLE_BINDING, SERVICE, DEPLOYMENT)
+CHILD_KINDS = (CONTROLLER_REVISION, CONFIG_MAP, SERVICE_ACCOUNT, ROLE_BINDING, SERVICE, DEPLOYMENT, AUTOSCALER)
 """Everything a model's objects may be, in the order in which they are applied: what others refer to comes first."""
 
 _BY_NAME = {kind.name: kind for kind in (OMNI_MODEL, *CHILD_KINDS, POD, EVENT, LEASE)}

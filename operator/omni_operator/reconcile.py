@@ -4,7 +4,7 @@ Level-triggered: nothing that a pass needs is remembered between passes, so the 
 next pass goes on.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from omni_contract.api.parse import parse
@@ -24,6 +24,7 @@ from omni_operator.plan.changes import Changes, changes_of
 from omni_operator.plan.inputs import inputs_of
 from omni_operator.plan.observe import Observed
 from omni_operator.plan.record import Record, latest_revision, read_record
+from omni_operator.plan.scaling import fewest_of, is_left_to_others, lent, replicas_now, with_replicas
 from omni_operator.plan.status import Pass, read_status, rejected_status, status_of
 from omni_operator.settings import Settings
 
@@ -71,7 +72,7 @@ class Reconciler:
         children = [*observed.children, *await self._unseen(key, plan.desired, observed.children)]
         changes = changes_of(plan.desired, children, observed.owner.uid)
         try:
-            obstacles = await self._write(changes, children)
+            obstacles = await self._write(changes, children, fewest_of(plan.model))
         except NamespaceEnding:
             return True
 
@@ -108,13 +109,13 @@ class Reconciler:
                     continue
         return found
 
-    async def _write(self, changes: Changes, children: Iterable[Manifest]) -> list[str]:
+    async def _write(self, changes: Changes, children: Iterable[Manifest], fewest: Mapping[str, int]) -> list[str]:
         """Gives what kept objects from being written, in the API server's words; one refusal does not hide another."""
         obstacles = [f"{ref} exists and is not of this model; delete or rename it" for ref in changes.foreign]
-        uids = {ref_of(child): child["metadata"]["uid"] for child in children}
+        there = {ref_of(child): child for child in children}
         for child in changes.apply:
             try:
-                self.store.remember(await self.kube.apply(_of_uid(child, uids.get(ref_of(child)))))
+                self.store.remember(await self._apply(child, there.get(ref_of(child)), fewest))
                 WRITES.labels("apply", child["kind"]).inc()
             except NamespaceEnding:
                 raise
@@ -126,6 +127,15 @@ class Reconciler:
             await self.kube.delete(child)
             WRITES.labels("delete", child["kind"]).inc()
         return obstacles
+
+    async def _apply(self, child: Manifest, live: Manifest | None, fewest: Mapping[str, int]) -> Manifest:
+        """An autoscaled Deployment begins with the fewest replicas; later, others' number outlives what we change."""
+        if is_left_to_others(child):
+            if live is None or not replicas_now(live):
+                child = with_replicas(child, fewest[child["metadata"]["name"]])
+            else:
+                await self.kube.lend(lent(live))
+        return await self.kube.apply(_of_uid(child, None if live is None else live["metadata"]["uid"]))
 
     async def _report(self, observed: Observed, status: OmniModelStatus) -> None:
         """Writes the status if it is another than the one on the server."""

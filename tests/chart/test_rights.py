@@ -31,6 +31,8 @@ def model(*stages: str) -> dict[str, Any]:
     edges = [{"from": source, "to": target} for source, target in pairwise(stages)]
     specs = [{"name": name, "fake": {}, "accelerator": {"pool": "cpu"}} for name in stages]
     specs[-1]["output"] = {"modality": "image"}
+    for spec in specs[1:-1]:
+        spec |= {"resources": {"cpu": "100m"}, "autoscaling": {"maxReplicas": 3, "cpuUtilization": 70}}
     return {
         "apiVersion": f"{GROUP}/v1alpha1",
         "kind": "OmniModel",

@@ -40,6 +40,8 @@ class FakeKube:
     calls: list[Call] = field(default_factory=list)
     _objects: dict[Place, Manifest] = field(default_factory=dict)
     _applied: dict[Place, Manifest] = field(default_factory=dict)
+    _lent: set[Place] = field(default_factory=set)
+    """Deployments whose replicas stay when they are no longer asked for."""
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(100))
     _watches: list[tuple[Kind, asyncio.Queue[WatchEvent]]] = field(default_factory=list)
     _undelivered: list[tuple[bool, Manifest]] = field(default_factory=list)
@@ -63,8 +65,19 @@ class FakeKube:
         if uid is not None and (live is None or live["metadata"]["uid"] != uid):
             raise Conflict(409, f"the uid in the precondition ({uid}) is not the object's")
         merged = _applied(live or {}, self._applied.get(place, {}), manifest)
+        if place[0] is DEPLOYMENT and "replicas" not in merged["spec"]:
+            kept = live["spec"]["replicas"] if live is not None and place in self._lent else 1
+            merged["spec"] = {**merged["spec"], "replicas": kept}
         self._applied[place] = copy.deepcopy(manifest)
         return self._change(place, merged)
+
+    async def lend(self, manifest: Manifest) -> Manifest:
+        place = place_of(manifest)
+        self._note("lend", place[0], place[2])
+        if self._get(place)["spec"]["replicas"] != manifest["spec"]["replicas"]:
+            raise Conflict(409, "another manager has another value")
+        self._lent.add(place)
+        return self._get(place)
 
     async def delete(self, manifest: Manifest) -> None:
         place = place_of(manifest)

@@ -18,6 +18,8 @@ APPS = "/apis/apps/v1/namespaces/{namespace}"
 CORE = "/api/v1/namespaces/{namespace}"
 RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
 
+AUTOSCALING = "/apis/autoscaling/v2/namespaces/{namespace}"
+
 CHILDREN = {
     "deployments": APPS,
     "controllerrevisions": APPS,
@@ -25,6 +27,7 @@ CHILDREN = {
     "services": CORE,
     "serviceaccounts": CORE,
     "rolebindings": RBAC,
+    "horizontalpodautoscalers": AUTOSCALING,
 }
 
 Object = dict[str, Any]

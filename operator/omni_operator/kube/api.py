@@ -25,6 +25,9 @@ WATCH_LIMITS = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=90)
 
 PAGE_SIZE = 500
 
+LENDER = f"{FIELD_MANAGER}-lends"
+"""A field manager that asks for nothing of its own: it keeps what we drop until somebody else takes it."""
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -65,6 +68,12 @@ class Writer(Protocol):
     async def apply(self, manifest: Manifest, subresource: str = "") -> Manifest:
         """Server-side apply under our field manager; gives the object as it is now."""
 
+    async def lend(self, manifest: Manifest) -> Manifest:
+        """Server-side apply under a second field manager, for fields that we shall drop and that must stay.
+
+        Raises Conflict if they have another value by now.
+        """
+
     async def delete(self, manifest: Manifest) -> None:
         """Deletes this very object, not a later one of the same name. One that is gone already is no error."""
 
@@ -93,6 +102,12 @@ class KubeApi:
         path = _path_of(manifest) + (f"/{subresource}" if subresource else "")
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         return await self._object(_Request("PATCH", path, query, manifest, "application/apply-patch+yaml"))
+
+    async def lend(self, manifest: Manifest) -> Manifest:
+        query = {"fieldManager": LENDER}
+        return await self._object(
+            _Request("PATCH", _path_of(manifest), query, manifest, "application/apply-patch+yaml")
+        )
 
     async def delete(self, manifest: Manifest) -> None:
         options = {"preconditions": {"uid": manifest["metadata"]["uid"]}, "propagationPolicy": "Background"}

@@ -155,6 +155,10 @@ class FencedWriter:
         self.election.require()
         return await self.writer.apply(manifest, subresource)
 
+    async def lend(self, manifest: Manifest) -> Manifest:
+        self.election.require()
+        return await self.writer.lend(manifest)
+
     async def delete(self, manifest: Manifest) -> None:
         self.election.require()
         await self.writer.delete(manifest)

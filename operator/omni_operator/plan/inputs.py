@@ -17,7 +17,7 @@ from omni_contract.resolve.graph import replaces_preset
 from omni_operator.plan import names
 from omni_operator.plan.record import Record
 
-RESTARTS_NO_STAGE = {"replicas", "sampling"}
+RESTARTS_NO_STAGE = {"replicas", "autoscaling", "sampling"}
 """Scaling is applied to the workload, sampling defaults are in the stage table."""
 
 SAID_FOR_ALL = {"log_level"}
@@ -107,8 +107,9 @@ def _of_stage(spec: OmniModelSpec, model: ResolvedModel, name: str) -> JsonValue
 
 def _of_frontend(spec: OmniModelSpec) -> JsonValue:
     frontend, tracing = spec.frontend, spec.monitoring.tracing
+    said_elsewhere = {"replicas", "autoscaling", "limits", "log_level"}
     return {
-        **frontend.model_dump(mode="json", exclude_defaults=True, exclude={"replicas", "limits", "log_level"}),
+        **frontend.model_dump(mode="json", exclude_defaults=True, exclude=said_elsewhere),
         **frontend.limits.model_dump(mode="json", exclude_defaults=True, include=RESTARTS_THE_FRONTEND),
         **_certificate(spec, names.FRONTEND),
         **_log_level(frontend.log_level or spec.monitoring.log_level),

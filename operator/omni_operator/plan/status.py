@@ -15,10 +15,12 @@ from omni_operator.plan.conditions import Finding, Reason, conditions_of
 from omni_operator.plan.observe import Observed
 from omni_operator.plan.outputs import Output, outputs_of
 from omni_operator.plan.record import Record
+from omni_operator.plan.scaling import autoscaled, scaling
 from omni_operator.plan.workload import Counts, condition, counts_of, is_available, is_rolled_out
 
 MESSAGE_LIMIT = 1024
 NOTHING = Counts(desired=0, updated=0, ready=0, total=0)
+SUSPENDED = Finding(False, Reason.SUSPENDED, "spec.suspend is true")
 NO_MASTERS = Finding(True, Reason.ALL_READY, "no connector of the model needs a master of its own")
 
 
@@ -29,7 +31,8 @@ class Pass:
     model: ResolvedModel
     record: Record
     revision: str
-    replicas: Mapping[str, int]
+    replicas: Mapping[str, int | None]
+    """By component; None where others say it."""
     is_settled: bool
     """Nothing had to be written: the children on the server are the desired ones."""
     obstacles: Sequence[str] = ()
@@ -96,6 +99,7 @@ def rejected_status(observed: Observed, problems: str, now: str) -> OmniModelSta
         "StagesReady": Finding(None, Reason.INVALID, "the model was not accepted"),
         "FrontendReady": Finding(None, Reason.INVALID, "the model was not accepted"),
         "Degraded": Finding(None, Reason.INVALID, "the model was not accepted"),
+        "ScalingActive": Finding(None, Reason.INVALID, "the model was not accepted"),
         "Progressing": Finding(False, Reason.INVALID, "nothing is changed until the model is corrected"),
         "Stalled": Finding(True, Reason.INVALID, _short(problems)),
         "Ready": invalid,
@@ -120,12 +124,13 @@ def read_status(status: Manifest) -> OmniModelStatus | None:
 def _component(observed: Observed, done: Pass, name: str) -> _Component:
     deployment, desired = observed.deployments.get(name), done.replicas[name]
     if deployment is None:
-        return _Component(name, replace(NOTHING, desired=desired))
+        return _Component(name, replace(NOTHING, desired=desired or 0))
+    counts = counts_of(deployment)
     is_done = is_available(deployment)
     progress = condition(deployment, "Progressing") or {}
     return _Component(
         name,
-        replace(counts_of(deployment), desired=desired),
+        counts if desired is None else replace(counts, desired=desired),
         is_available=is_done and done.is_settled,
         is_rolling=not is_done
         and (not is_rolled_out(deployment) or progress.get("reason") != "NewReplicaSetAvailable"),
@@ -157,6 +162,7 @@ def _findings(
         "StagesReady": _readiness(stages, is_suspended),
         "FrontendReady": _readiness(frontends, is_suspended=False),
         "Degraded": degraded,
+        "ScalingActive": SUSPENDED if is_suspended else scaling(autoscaled(done.model), observed.owned_children),
         "Progressing": _progress(done, components),
         "Stalled": _stall(done, components),
     }
@@ -165,7 +171,7 @@ def _findings(
 
 def _readiness(components: Iterable[_Component], is_suspended: bool) -> Finding:
     if is_suspended:
-        return Finding(False, Reason.SUSPENDED, "spec.suspend is true")
+        return SUSPENDED
     waiting = [component for component in components if not component.is_available]
     if not waiting:
         return Finding(True, Reason.ALL_READY, "every replica is of the current revision and ready")
@@ -177,7 +183,7 @@ def _readiness(components: Iterable[_Component], is_suspended: bool) -> Finding:
 def _degradation(outputs: Iterable[Output], seen: Mapping[str, _Component], is_suspended: bool) -> Finding:
     """Whether clients get less than the model offers, whatever the replicas are told to be."""
     if is_suspended:
-        return Finding(False, Reason.SUSPENDED, "spec.suspend is true")
+        return SUSPENDED
     served = [output.modality for output in outputs if output.is_servable]
     lost = [output for output in outputs if not output.is_servable]
     if not lost:

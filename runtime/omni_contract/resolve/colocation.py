@@ -38,6 +38,7 @@ def group_problems(spec: OmniModelSpec, stages: Iterable[Placed]) -> list[Proble
         problems += [_unknown(name, path, known) for name in names if name not in known]
         members = [known[name] for name in names if name in known]
         problems += _unequal(members, ("replicas",), lambda stage: stage.replicas)
+        problems += _unequal(members, ("autoscaling",), _autoscaling_of)
         problems += _taken_ports(members)
     return problems
 
@@ -51,6 +52,10 @@ def sharing_problems(spec: OmniModelSpec, stages: Sequence[Placed], catalog: Acc
         pools = _unequal(members, ("accelerator", "pool"), lambda stage: device(stage, catalog).pool)
         problems += pools or [*_unlimited(members, catalog), *_overfull(members, catalog)]
     return problems
+
+
+def _autoscaling_of(stage: StageSpec) -> str:
+    return "none" if stage.autoscaling is None else stage.autoscaling.model_dump_json(by_alias=True, exclude_none=True)
 
 
 def shares_pod(spec: OmniModelSpec, source: str, target: str) -> bool:

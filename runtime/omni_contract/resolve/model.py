@@ -63,6 +63,7 @@ def resolve(name: str, namespace: str, spec: OmniModelSpec, catalog: Accelerator
         tls=spec.network.tls,
         monitoring=spec.monitoring,
         groups=groups_of(spec, graph.stages, catalog),
+        autoscaling={stage.name: stage.autoscaling for stage in graph.stages if stage.autoscaling},
     )
 
 
@@ -79,7 +80,7 @@ def _stage(stage: StageSpec, graph: Graph, spec: OmniModelSpec, catalog: Acceler
         name=stage.name,
         engine=engine,
         device=device(stage, catalog),
-        replicas=stage.replicas,
+        replicas=stage.autoscaling.min_replicas if stage.autoscaling else stage.replicas,
         requests=resources,
         limits={"memory": resources["memory"]} if "memory" in resources else {},
         sampling=sampling_of(stage, graph.stages, preset),

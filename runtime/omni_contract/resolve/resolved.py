@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from omni_contract.accelerators import ClaimMount, Toleration, Vendor
 from omni_contract.api.v1alpha1 import (
+    AutoscalingSpec,
     ConnectorSpec,
     EngineBlock,
     FrontendSpec,
@@ -135,6 +136,8 @@ class ResolvedModel:
     monitoring: MonitoringSpec = field(default_factory=MonitoringSpec)
     groups: tuple[ResolvedGroup, ...] = ()
     """Stages that share a pod; every other stage has pods of its own."""
+    autoscaling: Mapping[str, AutoscalingSpec] = field(default_factory=dict)
+    """Of the stages whose replicas the load decides; `replicas` has the fewest of them."""
 
     @property
     def frontend_log_level(self) -> LogLevel:

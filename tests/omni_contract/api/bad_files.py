@@ -312,6 +312,38 @@ AGAINST_RULES = (
         "queueTimeoutSeconds (700) is above requestTimeoutSeconds (600), so a waiting request would never see it; "
         "lower it",
     ),
+    _bad(
+        "bounds of replicas the wrong way round",
+        {"spec.stages[1].autoscaling": {"minReplicas": 4, "maxReplicas": 2}},
+        "spec.stages[1].autoscaling.minReplicas",
+        "the stage's minReplicas (4) is above its maxReplicas (2); lower it",
+    ),
+    _bad(
+        "bounds of frontends the wrong way round",
+        {"spec.frontend.autoscaling": {"minReplicas": 4, "maxReplicas": 2}},
+        "spec.frontend.autoscaling.minReplicas",
+        "the frontend's minReplicas (4) is above its maxReplicas (2); lower it",
+    ),
+    _bad(
+        "two who say how many replicas a stage has",
+        {"spec.stages[1].autoscaling": {"maxReplicas": 4}, "spec.stages[1].replicas": 3},
+        "spec.stages[1].autoscaling",
+        'stage "denoiser" has replicas (3) and autoscaling, but only one of them can decide; remove replicas, or say '
+        "autoscaling.minReplicas",
+    ),
+    _bad(
+        "two who say how many frontends there are",
+        {"spec.frontend.autoscaling": {"maxReplicas": 4}, "spec.frontend.replicas": 3},
+        "spec.frontend.autoscaling",
+        "the frontend has replicas (3) and autoscaling, but only one of them can decide; remove replicas, or say "
+        "autoscaling.minReplicas",
+    ),
+    _bad(
+        "a target for CPUs that nobody asks for",
+        {"spec.stages[1].autoscaling": {"maxReplicas": 4, "cpuUtilization": 70}},
+        "spec.stages[1].autoscaling.cpuUtilization",
+        'stage "denoiser" is scaled by its use of resources.cpu, but does not say resources.cpu; add it',
+    ),
 )
 
 AGAINST_THE_SCHEMA = (

@@ -82,6 +82,8 @@ def test_lists_of_objects_are_maps_by_their_names() -> None:
         ".spec.connectors": ["name"],
         ".spec.network.tls.stages": ["name"],
         ".spec.stages[].ar.loras": ["name"],
+        ".spec.stages[].autoscaling.podMetrics": ["name"],
+        ".spec.frontend.autoscaling.podMetrics": ["name"],
         ".status.conditions": ["type"],
         ".status.outputs": ["modality"],
         ".status.stages": ["name"],

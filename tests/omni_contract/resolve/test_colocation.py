@@ -85,6 +85,13 @@ def test_a_stage_that_shares_a_device_says_how_much_of_it_it_takes() -> None:
     assert '"vae-decoder" does not say how much' in said["spec.stages[2].accelerator.memoryFraction"]
 
 
+def test_stages_in_one_pod_are_scaled_as_one() -> None:
+    [(path, message)] = problems({"stages[2].autoscaling": {"maxReplicas": 4}}).items()
+    assert path == "spec.stages[2].autoscaling"
+    assert '"vae-decoder" shares a pod with "denoiser", but its autoscaling is {' in message
+    assert "and not none" in message
+
+
 def test_stages_in_one_pod_have_equal_replicas_and_one_pool() -> None:
     assert problems({"stages[2].replicas": 2}) == {
         "spec.stages[2].replicas": 'stage "vae-decoder" shares a pod with "denoiser", but its replicas is 2 and not 1; '

@@ -75,6 +75,7 @@ def test_both_ends_of_an_edge_carry_the_hash_that_the_table_has() -> None:
         {"stages[1].sampling": {"steps": 8}},
         {"stages[1].replicas": 5},
         {"stages[1].replicas": 0},
+        {"stages[1].autoscaling": {"maxReplicas": 4}},
         {"frontend.replicas": 3},
         {"frontend.limits": {"queueTimeoutSeconds": 5}},
         {"frontend.auth": {"apiKeysSecretRef": {"name": "keys"}}},

@@ -53,7 +53,7 @@ OVERDUE = {
 
 def test_every_condition_is_always_there() -> None:
     kinds = ["Accepted", "ConnectorsReady", "StagesReady", "FrontendReady", "Degraded"]
-    kinds += ["Progressing", "Stalled", "Ready"]
+    kinds += ["ScalingActive", "Progressing", "Stalled", "Ready"]
     for status in (
         status_of(observed(), a_pass(), NOW),
         status_of(observed(denoiser=STARTING), a_pass(), NOW),

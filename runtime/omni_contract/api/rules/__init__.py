@@ -6,6 +6,7 @@ from typing import Any
 from pydantic.alias_generators import to_snake
 
 from omni_contract.api.problems import Path, Problem
+from omni_contract.api.rules.of_autoscaling import AUTOSCALING_RULES
 from omni_contract.api.rules.of_connectors import CONNECTOR_RULES
 from omni_contract.api.rules.of_edges import EDGE_RULES
 from omni_contract.api.rules.of_frontend import FRONTEND_RULES
@@ -23,6 +24,7 @@ SPEC_RULES: tuple[Rule, ...] = (
     *CONNECTOR_RULES,
     *FRONTEND_RULES,
     *PLACEMENT_RULES,
+    *AUTOSCALING_RULES,
 )
 RULES: tuple[Rule, ...] = (*RESOURCE_RULES, *SPEC_RULES)
 

@@ -1,5 +1,6 @@
 """The OmniModel resource, version v1alpha1: the one source of the CRD, the chart's copy, the docs and the parser."""
 
+from omni_contract.api.v1alpha1.autoscaling import AutoscalingSpec, PodMetric
 from omni_contract.api.v1alpha1.connector import (
     BUILT_IN_CONNECTORS,
     CONNECTOR_FIELDS,
@@ -36,6 +37,7 @@ __all__ = [
     "ENGINE_FIELDS",
     "PLAIN_CONNECTORS",
     "ArEngine",
+    "AutoscalingSpec",
     "ConnectorBlock",
     "ConnectorKind",
     "ConnectorSpec",
@@ -55,6 +57,7 @@ __all__ = [
     "OmniModelSpec",
     "OutputSpec",
     "PlacementSpec",
+    "PodMetric",
     "ShmConnector",
     "StageSpec",
     "StreamingSpec",

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from omni_contract.api.v1alpha1.autoscaling import AutoscalingSpec
 from omni_contract.api.v1alpha1.base import ApiModel, Seconds, SecretName
 from omni_contract.api.v1alpha1.media import MediaSpec
 from omni_contract.api.v1alpha1.monitoring import LogLevel
@@ -64,6 +65,9 @@ class FrontendSpec(ApiModel):
     """The processes that answer the model's HTTP requests."""
 
     replicas: Annotated[int, Field(ge=1, le=100)] = Field(1, description="Number of frontend replicas.")
+    autoscaling: AutoscalingSpec | None = Field(
+        None, description="The load says how many replicas there are; in place of replicas. In a cluster only."
+    )
     service: ServiceSpec = Field(ServiceSpec(), description="The frontend's Service.")
     auth: AuthSpec = Field(AuthSpec(), description="Who may call.")
     log_level: LogLevel | None = Field(

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, model_serializer
 
+from omni_contract.api.v1alpha1.autoscaling import AutoscalingSpec
 from omni_contract.api.v1alpha1.base import ApiModel, ListSet, PoolName, Quantity, Seconds, StageName
 from omni_contract.api.v1alpha1.engines import ArEngine, DiffusionEngine, EngineBlock, FakeEngine, GenerationEngine
 from omni_contract.api.v1alpha1.monitoring import LogLevel, ProfilesSpec
@@ -99,6 +100,9 @@ class StageSpec(ApiModel):
         None, description="What this stage gives the client; left out if only other stages read its output."
     )
     replicas: Annotated[int, Field(ge=0, le=1000)] = Field(1, description="Number of replicas of the stage.")
+    autoscaling: AutoscalingSpec | None = Field(
+        None, description="The load says how many replicas there are; in place of replicas. Locally minReplicas run."
+    )
     accelerator: AcceleratorSpec = Field(AcceleratorSpec(), description="The devices of each replica.")
     resources: ResourcesSpec = Field(ResourcesSpec(), description="CPU and memory of each replica.")
     sampling: Annotated[dict[str, JsonValue], Field(max_length=32)] = Field(

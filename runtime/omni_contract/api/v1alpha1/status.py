@@ -14,7 +14,8 @@ class Condition(ApiModel):
     """One aspect of the model's state."""
 
     type: Annotated[str, Field(min_length=1, max_length=63)] = Field(
-        description="Accepted, ConnectorsReady, StagesReady, FrontendReady, Degraded, Progressing, Stalled or Ready."
+        description="Accepted, ConnectorsReady, StagesReady, FrontendReady, Degraded, ScalingActive, Progressing, "
+        "Stalled or Ready."
     )
     status: Literal["True", "False", "Unknown"] = Field(description="Whether the condition holds.")
     reason: Annotated[str, Field(min_length=1, max_length=128)] = Field(
