@@ -19,22 +19,26 @@ from pathlib import Path
 from threading import Lock
 
 LOGS = Path("out/levels")
-TEST_LIMIT_S = {"models": 300, "local": 300, "chaos": 300, "control": 600, "cluster": 1200}
+TEST_LIMIT_S = {"models": 300, "local": 300, "chaos": 300, "control": 600, "cluster": 1200, "cluster-life": 1200}
 """Longer than any test takes on a busy machine: a test that hangs is shown with its stack instead of for ever."""
 OTHER_TEST_LIMIT_S = 180
-REPEATED = {"models", "api", "connectors", "local", "chaos", "control", "cluster"}
+REPEATED = {"models", "api", "connectors", "local", "chaos", "control", "cluster", "cluster-life"}
 MOST_REPEATED = 3
 STEPS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("check",),),
     (("unit",), ("unit-runtime",)),
     (("schedules", "models", "api", "connectors"), ("local", "chaos", "programs", "control")),
-    (("node-image",),),
-    (("cluster",),),
+    (("node-image", "cluster-up"),),
+    (("cluster",), ("cluster-life",)),
 )
 """What runs after each other; the lanes of a step run at the same time, the levels of a lane in turn."""
 RUNTIME_TESTS = "tests/omni_runtime"
+CLUSTER_TESTS = "tests/cluster"
 HALVES = ("unit", "unit-runtime")
 """The unit tests, those of the runtime apart, so that both processors have something to do."""
+PARTS = {"unit": HALVES, "cluster": ("cluster-up", "cluster", "cluster-life")}
+"""Levels of which whoever names the first means all. A second cluster is made, crashed and removed beside the first,
+which is up before that begins: what the second one leaves behind is looked for on the whole host."""
 MARKED = ("schedules", "models", "api", "connectors", "local", "chaos", "control", "cluster")
 TELLING = Lock()
 """Held by the lane that prints."""
@@ -84,7 +88,10 @@ def known_levels() -> dict[str, Level]:
         "unit-runtime": pytest_level("unit-runtime", unmarked, RUNTIME_TESTS),
         "programs": cluster_step("programs"),
         "node-image": cluster_step("node-image"),
+        "cluster-up": cluster_step("cluster-up"),
         **{marker: pytest_level(marker, marker) for marker in MARKED},
+        "cluster": pytest_level("cluster", "cluster", "tests", f"--ignore={CLUSTER_TESTS}"),
+        "cluster-life": pytest_level("cluster-life", "cluster", CLUSTER_TESTS),
     }
     return {name: levels[name] for step in STEPS for lane in step for name in lane}
 
@@ -187,7 +194,7 @@ def main() -> int:
         parser.error(f"unknown level {unknown[0]!r}; known: {', '.join(levels)}")
     LOGS.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
-    results = run_levels({*arguments.levels, *(HALVES if "unit" in arguments.levels else ())})
+    results = run_levels({part for name in arguments.levels for part in PARTS.get(name, (name,))})
     took_s = time.monotonic() - began_s
     failed = sum(result.failed or (not result.is_green) for result in results)
     if arguments.record and not failed:

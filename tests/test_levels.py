@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.levels import HALVES, MARKED, STEPS, Level, failed_tests, known_levels, outcome
+from tests.levels import MARKED, PARTS, STEPS, Level, failed_tests, known_levels, outcome
 
 TESTS = Level("unit", ("pytest",))
 CHECK = Level("check", ("make",), counts_tests=False)
@@ -39,10 +39,11 @@ def test_failed_tests_are_named() -> None:
 def test_the_programs_of_a_level_are_built_before_it() -> None:
     names = list(known_levels())
     assert names.index("programs") < names.index("control")
-    assert names.index("node-image") < names.index("cluster")
+    assert names.index("node-image") < names.index("cluster-up") < names.index("cluster")
     assert any("programs" in lane and "control" in lane for step in STEPS for lane in step)
 
 
 def test_every_marker_is_a_level_that_runs_once() -> None:
     names = [name for step in STEPS for lane in step for name in lane]
-    assert sorted(names) == sorted({*MARKED, *HALVES, "check", "programs", "node-image"})
+    parts = {part for of_level in PARTS.values() for part in of_level}
+    assert sorted(names) == sorted({*MARKED, *parts, "check", "programs", "node-image"})

@@ -137,6 +137,7 @@ def controllers(ports: Ports, files: Files) -> list[str]:
         f"--cluster-signing-cert-file={files.authority.certificate}",
         f"--cluster-signing-key-file={files.authority.key}",
         "--use-service-account-credentials=true",
+        "--horizontal-pod-autoscaler-sync-period=2s",
     ]
 
 

@@ -6,6 +6,7 @@ import http.client
 import json
 import ssl
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class Rest:
             return False
 
     def call(self, method: str, path: str, body: object = None) -> str:
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=CALL_TIMEOUT_S, context=self._tls())
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=CALL_TIMEOUT_S, context=self._tls)
         try:
             connection.request(
                 method,
@@ -62,6 +63,7 @@ class Rest:
             raise CallRefused(method, path, answer.status, text)
         return text
 
+    @cached_property
     def _tls(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(self.authority))
         context.load_cert_chain(self.credentials.certificate, self.credentials.key)

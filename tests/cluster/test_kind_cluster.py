@@ -18,6 +18,7 @@ from tests.cluster.errors import CommandFailed
 from tests.cluster.kind.backend import OwnBackend
 from tests.cluster.kind.cluster import KindCluster
 from tests.cluster.kind.config import NODE_PORT
+from tests.cluster.programs import exclusive
 from tests.cluster.settings import Settings
 from tests.cluster.steps import Steps
 from tests.support.process_census import command_lines_naming
@@ -81,7 +82,9 @@ def node_port_service(namespace: str, app: str) -> str:
 
 def load_python(cluster: KindCluster) -> None:
     """A Debian with Python, and nothing else, as an image on the worker."""
-    tree = base.ensure_tree(cluster.settings.cache / "images") / "base.tar"
+    cache = cluster.settings.cache / "images"
+    with exclusive(cache / "lock"):  # others may be building images
+        tree = base.ensure_tree(cache) / "base.tar"
     cluster.docker("import", str(tree), IMAGE)
     cluster.load([IMAGE])
 

@@ -55,7 +55,7 @@ class Cluster:
             self.wait_ready(name)
             yield name
         finally:
-            self.delete(name)
+            self.dismiss(name)
 
     def get(self, *what: str) -> models.Manifest:
         return models.get(self.kind, self.namespace, *what)
@@ -68,6 +68,10 @@ class Cluster:
 
     def delete(self, name: str) -> None:
         models.delete(self.kind, self.namespace, name)
+
+    def dismiss(self, name: str) -> None:
+        """Nobody waits until its pods are gone."""
+        self.kubectl("delete", "omnimodel", name, "--ignore-not-found", "--wait=false")
 
 
 @pytest.fixture(scope="session")

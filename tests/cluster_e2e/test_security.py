@@ -37,7 +37,7 @@ def veiled(cluster: Cluster) -> Iterator[str]:
     cluster.kubectl("delete", "secret", SECRET, "--ignore-not-found")
     models.apply(cluster.kind, cluster.namespace, manifest)
     yield MODEL
-    cluster.delete(MODEL)
+    cluster.dismiss(MODEL)
     cluster.kubectl("delete", "secret", SECRET, "--ignore-not-found")
 
 

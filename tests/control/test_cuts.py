@@ -1,7 +1,10 @@
 """The operator is killed after each of its writes in turn; the next one brings the model to where it should be."""
 
 import re
+import threading
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -34,24 +37,34 @@ def is_settled(world: World, model: str, expected: set[str]) -> bool:
     return world.condition(model, "Ready") == "True" and shape(world, model) == expected
 
 
-def cut_short(proxy: FaultProxy, operator: Operator, act: Callable[[], object], after_write: int) -> bool:
-    """Whether the operator was killed when the server had answered the given write, but the operator had not heard."""
-    left = iter(range(after_write))
+@dataclass(frozen=True)
+class Cuts:
+    """Kills the operator when the server has answered a write, but the operator has not heard."""
 
-    def kill(call: Call) -> None:
-        if call.is_write and next(left, None) is None:
-            operator.kill()
+    proxy: FaultProxy
+    operator: Operator
 
-    proxy.after = kill
-    act()
-    try:
-        eventually("the operator is killed", lambda: not operator.process.is_running, within_s=10)
-    except AssertionError:
-        return False
-    finally:
-        proxy.after = lambda call: None
-    operator.start()
-    return True
+    def cut(self, act: Callable[[], object], after_write: int, is_done: Callable[[], bool]) -> bool:
+        """Whether there were that many writes until all was done."""
+        left, is_hit = iter(range(after_write)), threading.Event()
+
+        def kill(call: Call) -> None:
+            if call.is_write and next(left, None) is None:
+                is_hit.set()
+                self.operator.kill()
+
+        def is_over() -> bool:
+            return is_hit.is_set() or is_done()
+
+        self.proxy.after = kill
+        act()
+        eventually("the operator is killed, or has no more to write", is_over)
+        self.proxy.after = lambda call: None
+        if not is_hit.is_set():
+            return False
+        eventually("the operator is dead", lambda: not self.operator.process.is_running)
+        self.operator.start()
+        return True
 
 
 @pytest.mark.case("operator:A18")
@@ -71,14 +84,16 @@ def test_create_update_and_delete_converge_from_every_cut(
     assert creates >= 11
     assert updates >= 9
 
-    cuts = 0
+    killer, cuts = Cuts(proxy, proxied_operator), 0
     for cut in range(creates):
         name = f"m{cut}x"
-        cuts += cut_short(proxy, proxied_operator, lambda name=name: a_world.create(name, one_stage()), cut)  # type: ignore[misc]
-        eventually(f"{name} is as made without a cut", lambda name=name: is_settled(a_world, name, made))  # type: ignore[misc]
+        is_made = partial(is_settled, a_world, name, made)
+        cuts += killer.cut(partial(a_world.create, name, one_stage()), cut, is_made)
+        eventually(f"{name} is as made without a cut", is_made)
         if cut < updates:
-            cuts += cut_short(proxy, proxied_operator, lambda name=name: a_world.edit(name, change), cut)  # type: ignore[misc]
-            eventually(f"{name} is as changed", lambda name=name: is_settled(a_world, name, changed))  # type: ignore[misc]
+            is_changed = partial(is_settled, a_world, name, changed)
+            cuts += killer.cut(partial(a_world.edit, name, change), cut, is_changed)
+            eventually(f"{name} is as changed", is_changed)
     assert cuts >= creates + updates - 6, "only writes of the status may fall together"
 
     before = len(proxy.writes())
