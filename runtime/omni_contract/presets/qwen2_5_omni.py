@@ -3,7 +3,7 @@
 from omni_contract.api.v1alpha1 import ArEngine, EdgeSpec, GenerationEngine, OutputSpec, StageSpec, StreamingSpec
 from omni_contract.presets.payloads import INTEGERS, ArrayEntry, PayloadSchema
 from omni_contract.presets.preset import Preset
-from omni_contract.presets.speech import TEXT_PARAMETERS, VOICE_PARAMETERS
+from omni_contract.presets.speech import TEXT_PARAMETERS, THINKER_ENDPOINTS, VOICE_PARAMETERS
 
 QWEN2_5_OMNI = Preset(
     family="qwen2.5-omni",
@@ -36,11 +36,6 @@ QWEN2_5_OMNI = Preset(
     sampling={},
     parameters={**TEXT_PARAMETERS, **VOICE_PARAMETERS},
     transforms=(),
-    endpoints=(
-        "/v1/chat/completions",
-        "/v1/completions",
-        "/v1/audio/transcriptions",
-        "/v1/audio/translations",
-    ),
+    endpoints=THINKER_ENDPOINTS,
     payloads={"talker": PayloadSchema({"codes": ArrayEntry(INTEGERS, (1, "frames"))})},
 )

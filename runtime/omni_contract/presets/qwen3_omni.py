@@ -3,7 +3,7 @@
 from omni_contract.api.v1alpha1 import ArEngine, EdgeSpec, GenerationEngine, OutputSpec, StageSpec, StreamingSpec
 from omni_contract.presets.payloads import INTEGERS, ArrayEntry, PayloadSchema
 from omni_contract.presets.preset import Preset
-from omni_contract.presets.speech import TEXT_PARAMETERS
+from omni_contract.presets.speech import TEXT_PARAMETERS, THINKER_ENDPOINTS
 
 QWEN3_OMNI = Preset(
     family="qwen3-omni",
@@ -34,6 +34,6 @@ QWEN3_OMNI = Preset(
     sampling={},
     parameters={**TEXT_PARAMETERS, "voice": "text"},
     transforms=(),
-    endpoints=("/v1/chat/completions", "/v1/completions"),
+    endpoints=THINKER_ENDPOINTS,
     payloads={"talker": PayloadSchema({"codes": ArrayEntry(INTEGERS, ("groups", "frames"))})},
 )

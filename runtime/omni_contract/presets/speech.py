@@ -22,3 +22,10 @@ VOICE_PARAMETERS: Mapping[str, ParameterKind] = {
     "guidance_scale": "number",
     "max_mel_frames": "integer",
 }
+THINKER_ENDPOINTS = (
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/audio/transcriptions",
+    "/v1/audio/translations",
+)
+"""Of families whose thinker listens."""

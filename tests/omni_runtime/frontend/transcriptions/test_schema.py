@@ -38,7 +38,8 @@ def test_a_family_that_hears_nothing_refuses_and_one_that_is_not_known_asks_its_
     check_listens(text_model(None))
 
 
-def test_the_models_endpoint_names_what_the_family_listens_at() -> None:
-    [model] = served_models(text_model("qwen2.5-omni"))
+@pytest.mark.parametrize("family", ["qwen2.5-omni", "qwen3-omni"])
+def test_the_models_endpoint_names_what_the_family_listens_at(family: str) -> None:
+    [model] = served_models(text_model(family))
     assert model.endpoints[-2:] == ["/v1/audio/transcriptions", "/v1/audio/translations"]
     assert served_models(text_model(None))[0].endpoints == ["/v1/chat/completions", "/v1/completions"]
