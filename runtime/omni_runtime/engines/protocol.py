@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from omni_contract.wire.chunk import Chunk, chunk_of
 from omni_contract.wire.payload import Payload, Value
@@ -39,22 +39,19 @@ class StageRequest:
             yield chunk
 
 
-@dataclass(frozen=True)
-class StageProgress:
+class StageProgress(NamedTuple):
     step: int
     total: int
 
 
-@dataclass(frozen=True)
-class StageOutput:
+class StageOutput(NamedTuple):
     """A payload for one edge; "" is the final output."""
 
     edge: str
     payload: Payload
 
 
-@dataclass(frozen=True)
-class StageItem:
+class StageItem(NamedTuple):
     """A part of what the stage makes for one edge, for engines that make it bit by bit.
 
     The edge's settings decide whether items leave in chunks or all together at the end; parts of the final output leave

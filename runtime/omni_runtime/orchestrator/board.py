@@ -46,14 +46,15 @@ class Board:
 
     def contracts(self, step: Step) -> tuple[tuple[str, str], ...]:
         """Each of the stage's inputs with the contract hash that its replica must share."""
-        names = [edge.name for edge in step.planned.inputs]
-        return tuple([(name, self.payloads[name].replica.outputs.get(name, "")) for name in names])
+        return tuple(
+            [(edge.name, self.payloads[edge.name].replica.outputs.get(edge.name, "")) for edge in step.planned.inputs]
+        )
 
     def wish(self, step: Step, affinity: str) -> Wish:
         """To run where those of the inputs lie that travel by themselves, or where others of the same key ran."""
         lying = [self.payloads[edge.name] for edge in step.planned.inputs]
-        localities = frozenset([payload.replica.locality for payload in lying if not isinstance(payload.source, bytes)])
-        return Wish(localities, affinity) if localities or affinity else NO_WISH
+        localities = [payload.replica.locality for payload in lying if not isinstance(payload.source, bytes)]
+        return Wish(frozenset(localities), affinity) if localities or affinity else NO_WISH
 
     def holds_what_is_needed(self, step: Step) -> bool:
         """True if a finished stage's payload is gone before its consumer was even sent to a worker."""

@@ -98,11 +98,11 @@ class Link:
     def has_room(self) -> bool:
         return len(self._backlog.open) < self.max_in_flight and not self.is_paused
 
-    def start(self, listener: Listener, request_id: str, attempt: int, kind: Kind, added_bytes: int) -> wire.Start:
-        """The start message, for the session to fill in; `added_bytes` is about what its inputs take."""
+    def start(self, listener: Listener, request_id: str, attempt: int, kind: Kind) -> wire.Start:
+        """The start message, for the session to fill in, which then tells the outbox how much that was."""
         self._listeners[request_id] = listener
         self._backlog.begin((request_id, attempt), kind, time.monotonic())
-        return self._message(request_id, attempt, added_bytes).start
+        return self._message(request_id, attempt).start
 
     def cancel(self, request_id: str, attempt: int) -> None:
         self._message(request_id, attempt).cancel.SetInParent()
@@ -184,11 +184,11 @@ class Link:
         was_paused, self.is_paused = self.is_paused, False
         return was_paused
 
-    def _message(self, request_id: str, attempt: int = 0, added_bytes: int = 0) -> wire.FrontendMessage:
+    def _message(self, request_id: str, attempt: int = 0) -> wire.FrontendMessage:
         if self.outbox.is_full:
             logger.error("worker does not read", extra={"stage": self.stage, "address": self.address})
             self.end_stream()
-        return self.outbox.message(request_id, attempt, added_bytes)
+        return self.outbox.message(request_id, attempt)
 
     def _leave_if_idle(self) -> None:
         if self.retired.is_set() and not self._listeners:

@@ -1,7 +1,6 @@
 """What a worker is sent to start a stage of a request."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.codec import encode
@@ -9,32 +8,6 @@ from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Value
 from omni_runtime.orchestrator.request import SessionRequest
 from omni_runtime.orchestrator.steps import EdgePayload, Source, Step
-
-
-class StartContent(NamedTuple):
-    """All that a start message says but the time that is left. `inputs` come with the edge of each.
-
-    `size_bytes` is about what it takes in the message; names and handles are small.
-    """
-
-    inputs: Sequence[tuple[str, Source]]
-    parameters: bytes
-    outputs: Sequence[str]
-    traceparent: str
-    size_bytes: int
-
-    def fill(self, start: wire.Start, remaining_s: float) -> None:
-        start.remaining_ms = max(1, int(remaining_s * 1000))
-        for edge, source in self.inputs:
-            if isinstance(source, bytes):
-                start.inputs.add(edge=edge, inline=source)
-            else:
-                start.inputs.add(edge=edge, handle=source)
-        start.outputs.extend(self.outputs)
-        if self.parameters:
-            start.parameters = self.parameters
-        if self.traceparent:
-            start.traceparent = self.traceparent
 
 
 class StartMessages:
@@ -45,12 +18,20 @@ class StartMessages:
         self._of_all, self._of_one = split_by_stage(request.parameters)
         self._parameters: list[tuple[Mapping[str, Value], bytes]] = []
 
-    def content(self, step: Step, payloads: Mapping[str, EdgePayload]) -> StartContent:
-        made: list[tuple[str, Source]] = [(edge.name, payloads[edge.name].source) for edge in step.planned.inputs]
-        inputs = made or [(FINAL, self._request.encoded_payload)]
-        parameters = self._encoded_parameters(step.name, step.planned.sampling)
-        size_bytes = len(parameters) + sum([len(source) for _, source in inputs if isinstance(source, bytes)])
-        return StartContent(inputs, parameters, step.wanted, step.span.traceparent, size_bytes)
+    def fill(self, start: wire.Start, step: Step, payloads: Mapping[str, EdgePayload], remaining_s: float) -> int:
+        """Says all of it. About how many bytes that takes in the message; names and handles are small."""
+        start.remaining_ms = max(1, int(remaining_s * 1000))
+        size_bytes = 0
+        for edge in step.planned.inputs:
+            size_bytes += _add(start, edge.name, payloads[edge.name].source)
+        if not step.planned.inputs:
+            size_bytes = _add(start, FINAL, self._request.encoded_payload)
+        start.outputs.extend(step.wanted)
+        if parameters := self._encoded_parameters(step.name, step.planned.sampling):
+            start.parameters = parameters
+        if traceparent := step.span.traceparent:
+            start.traceparent = traceparent
+        return size_bytes + len(parameters)
 
     def _encoded_parameters(self, stage: str, sampling: Mapping[str, Value]) -> bytes:
         """Most models have the same defaults for all stages, and most requests ask the same of all."""
@@ -77,3 +58,11 @@ def split_by_stage(parameters: Mapping[str, Value]) -> tuple[Mapping[str, Value]
         else:
             of_all[key] = value
     return of_all, of_one
+
+
+def _add(start: wire.Start, edge: str, source: Source) -> int:
+    if isinstance(source, bytes):
+        start.inputs.add(edge=edge, inline=source)
+        return len(source)
+    start.inputs.add(edge=edge, handle=source)
+    return 0

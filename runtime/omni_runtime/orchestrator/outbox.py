@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from omni_contract.wire.stage_pb2 import FrontendBatch, FrontendMessage
 
 MESSAGE_BYTES = 512
-"""About what names and a handle take in a message, on top of what the caller says."""
+"""About what names and a handle take in a message."""
 
 
 class Outbox:
@@ -30,15 +30,19 @@ class Outbox:
     def is_full(self) -> bool:
         return self._waiting >= self._most_messages
 
-    def message(self, request_id: str, attempt: int = 0, added_bytes: int = 0) -> FrontendMessage:
-        """A new message, to be filled in at once; `added_bytes` is about what the caller is going to add to it."""
+    def message(self, request_id: str, attempt: int = 0) -> FrontendMessage:
+        """A new message, to be filled in at once; whoever adds much to it says so by `grew`."""
         if self._batch_bytes >= self._most_bytes:
             self._full.append(self._batch)
             self._begin_batch()
-        self._batch_bytes += MESSAGE_BYTES + added_bytes
+        self._batch_bytes += MESSAGE_BYTES
         self._waiting += 1
         self._filled.set()
         return self._batch.messages.add(request_id=request_id, attempt=attempt)
+
+    def grew(self, size_bytes: int) -> None:
+        """The newest message takes about so many bytes more."""
+        self._batch_bytes += size_bytes
 
     async def batches(self) -> AsyncIterator[FrontendBatch]:
         """Endless; the first batch says who we are."""

@@ -47,11 +47,14 @@ class Transfers:
 
     async def inputs(self, inputs: Sequence[Input]) -> Mapping[str, Payload]:
         """The whole inputs, those behind handles at the same time; streams are only opened."""
-        if not any(item.HasField("handle") for item in inputs):
-            return {item.edge: self._inline(item) for item in inputs}
-        whole = [item for item in inputs if not _is_stream(item)]
-        self.streams = {item.edge: IncomingStream(self, item.handle) for item in inputs if _is_stream(item)}
-        return dict(zip((item.edge for item in whole), await together(map(self._input, whole)), strict=True))
+        inline = {item.edge: self._inline(item) for item in inputs if not item.HasField("handle")}
+        if len(inline) == len(inputs):
+            return inline
+        held = [item for item in inputs if item.HasField("handle")]
+        whole = [item for item in held if not _is_stream(item)]
+        self.streams = {item.edge: IncomingStream(self, item.handle) for item in held if _is_stream(item)}
+        fetched = await together(map(self._fetched, whole))
+        return inline | dict(zip((item.edge for item in whole), fetched, strict=True))
 
     def readers(self) -> Mapping[str, AsyncIterator[Chunk]]:
         """The streams, for the engine."""
@@ -123,9 +126,7 @@ class Transfers:
         finally:
             span.end("failed")
 
-    async def _input(self, item: Input) -> Payload:
-        if not item.HasField("handle"):
-            return self._inline(item)
+    async def _fetched(self, item: Input) -> Payload:
         began_s = time.monotonic()
         with log_fields(edge=item.edge), self._transfer("get", item.edge) as span:
             payload = await self.stage.connectors.get(item.handle, self.remaining_s)

@@ -4,7 +4,8 @@ from omni_runtime.orchestrator.outbox import Outbox
 
 
 def put(outbox: Outbox, number: int, size_bytes: int = 0) -> None:
-    outbox.message(str(number), 1, size_bytes).start.parameters = bytes(size_bytes)
+    outbox.message(str(number), 1).start.parameters = bytes(size_bytes)
+    outbox.grew(size_bytes)
 
 
 async def test_the_first_batch_says_who_we_are_and_the_next_holds_all_that_waits() -> None:
