@@ -8,7 +8,10 @@ import pytest
 from httpx2 import Client
 from openai import AsyncOpenAI, OpenAI
 
+from omni_contract.wire.payload import Array
 from omni_runtime.engines.fake_answers import words_of
+from omni_runtime.media.decode_sound import decode_sound
+from omni_runtime.media.values import Sound
 from tests.api.test_wrong_requests import error_of
 from tests.support.fake_chain import MODEL as PAINTER
 from tests.support.fake_omni import MODEL, SPEECH_MODEL, STEPS
@@ -22,7 +25,7 @@ TASK = "Transcribe the audio into text. Answer with nothing else."
 
 def expected_text(data: bytes = SOUND, task: str = TASK, seed: int = 0, tokens: int = STEPS) -> str:
     """The fake thinker says what it was told: what it hears, and what it is to do with it."""
-    sound = decoded(data)
+    sound = decode_sound(data, 600, 60, RATE)
     audio = {"type": "audio", "audio": sound.samples, "sample_rate": sound.sample_rate}
     words = words_of({"messages": [{"content": [audio, {"type": "text", "text": task}]}]})
     return "".join(f"{words[(seed + number) % len(words)]} " for number in range(tokens))
@@ -40,6 +43,12 @@ def test_a_file_of_any_format_reaches_the_thinker_with_the_task(talker: OpenAI, 
     assert (answer.usage.type, answer.usage.output_tokens) == ("tokens", STEPS)
     assert answer.usage.total_tokens == answer.usage.input_tokens + STEPS
     assert answer.usage.input_seconds == pytest.approx(decoded(data).seconds, abs=1e-6)
+
+
+def test_sound_of_a_higher_rate_comes_down_to_that_of_speech(talker: OpenAI) -> None:
+    heard = ask(talker, file=("fox.wav", audio_file(tone(48_000, rate=48_000))))
+    assert "audio:16000:" in heard.text and "sample_rate=16000" in heard.text
+    assert heard.usage.input_seconds == 1.0
 
 
 def test_the_sound_of_a_video_is_heard(talker: OpenAI) -> None:
@@ -170,6 +179,15 @@ def test_a_file_that_is_too_large_is_refused_by_name(http: Client) -> None:
     error = error_of(http.post(PATH, files={"file": ("a.wav", bytes(100_001))}), 413)
     assert (error["param"], error["code"]) == ("file", "payload_too_large")
     assert "100,000 bytes" in error["message"]
+
+
+def test_a_sound_that_is_too_long_to_travel_is_refused_by_name(http: Client) -> None:
+    samples = 240 * RATE
+    silence = Sound(Array("float32", (samples,), memoryview(bytes(4 * samples))), RATE)
+    error = error_of(http.post(PATH, files={"file": ("a.flac", audio_file(silence, "flac"))}), 413)
+    assert (error["param"], error["code"]) == ("file", "payload_too_large") and "a stage takes at most" in error[
+        "message"
+    ]
 
 
 def test_models_that_write_nothing_or_hear_nothing_say_so(openai: OpenAI, reader: OpenAI) -> None:

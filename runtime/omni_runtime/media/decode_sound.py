@@ -1,4 +1,4 @@
-"""Decodes the sound of a file of a request to one channel, at the file's own rate."""
+"""Decodes the sound of a file of a request to one channel, at the file's own rate or a lower one."""
 
 import av
 from av.audio import AudioStream
@@ -11,21 +11,24 @@ from omni_runtime.media.unreadable import UnreadableMediaError
 from omni_runtime.media.values import Sound
 
 SAMPLE_BYTES = 4
-RATES = range(1_000, 192_001)
+FASTEST = 192_000
+RATES = range(1_000, FASTEST + 1)
 
 
-def decode_sound(data: bytes, most_seconds: float, timeout_s: float) -> Sound:
-    """Channels are averaged. Raises UnreadableMediaError."""
+def decode_sound(data: bytes, most_seconds: float, timeout_s: float, most_rate: int = FASTEST) -> Sound:
+    """Channels are averaged; sound of more samples a second is brought down to so many. Raises UnreadableMediaError."""
     with opened(data, "audio") as container:
         if not container.streams.audio:
             raise UnreadableMediaError("it holds no audio")
-        return sound_of(container, container.streams.audio[0], most_seconds, Clock(timeout_s))
+        return sound_of(container, container.streams.audio[0], most_seconds, Clock(timeout_s), most_rate)
 
 
-def sound_of(container: InputContainer, stream: AudioStream, most_seconds: float, clock: Clock) -> Sound:
-    rate = stream.sample_rate
-    if rate not in RATES:
-        raise UnreadableMediaError(f"its sample rate is {rate} Hz")
+def sound_of(
+    container: InputContainer, stream: AudioStream, most_seconds: float, clock: Clock, most_rate: int = FASTEST
+) -> Sound:
+    if stream.sample_rate not in RATES:
+        raise UnreadableMediaError(f"its sample rate is {stream.sample_rate} Hz")
+    rate = min(stream.sample_rate, most_rate)
     resampler, samples = av.AudioResampler(format="flt", layout="mono", rate=rate), bytearray()
     for frame in container.decode(stream):
         clock.check()

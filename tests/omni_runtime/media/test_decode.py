@@ -68,6 +68,13 @@ def test_sound_over_the_limit_is_refused() -> None:
         decode_sound(audio_file(tone(16_000)), 0.5, 10)
 
 
+@pytest.mark.parametrize(("rate", "wanted"), [(48_000, 16_000), (16_000, 16_000), (8_000, 8_000)])
+def test_sound_is_brought_down_to_a_rate_and_never_up(rate: int, wanted: int) -> None:
+    sound = decode_sound(audio_file(tone(rate, rate=rate)), 10, 10, 16_000)
+    assert (sound.sample_rate, sound.samples.shape) == (wanted, (wanted,))
+    assert max(samples_of(sound)) == pytest.approx(0.5, abs=0.02), "it is as loud as before"
+
+
 @pytest.mark.case("runtime:K13")
 @pytest.mark.parametrize("container", ["mp4", "matroska", "webm", "avi"])
 def test_a_video_gives_evenly_spaced_frames_and_its_sound(container: Any) -> None:

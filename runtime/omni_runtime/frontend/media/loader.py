@@ -14,12 +14,14 @@ from omni_runtime.frontend.media.files import read_file
 from omni_runtime.frontend.media.settings import MediaSettings
 from omni_runtime.frontend.media.sources import Inline, Link, LocalFile, RefusedSourceError, Source, source_of
 from omni_runtime.media.decode_image import decode_image
-from omni_runtime.media.decode_sound import decode_sound
+from omni_runtime.media.decode_sound import FASTEST, decode_sound
 from omni_runtime.media.decode_video import decode_video
 from omni_runtime.media.unreadable import UnreadableMediaError
 from omni_runtime.media.values import Clip, Sound, VideoLimits
 
 Result = TypeVar("Result")
+SPEECH_RATE = 16_000
+"""Samples a second that the models here hear of speech."""
 REFUSALS = (TooManyBytesError, RefusedSourceError, UnreadableMediaError)
 
 
@@ -38,12 +40,14 @@ class MediaLoader:
     async def audio(self, url: str, param: str) -> Sound:
         return await self._decoded(url, param, self._decode_sound)
 
-    async def sound_of(self, data: bytes, param: str) -> Sound:
-        """Of a file that has come with the request."""
+    async def speech_in(self, data: bytes, param: str) -> Sound:
+        """Of a file that has come with the request. What is beyond the rate of speech would only fill the message."""
         try:
             if len(data) > self._settings.max_bytes:
                 raise too_many_bytes(self._settings.max_bytes)
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._decode_sound, data)
+            return await asyncio.get_running_loop().run_in_executor(
+                self._threads, self._decode_sound, data, SPEECH_RATE
+            )
         except REFUSALS as exc:
             raise refused(exc, param) from exc
 
@@ -69,8 +73,9 @@ class MediaLoader:
         except REFUSALS as exc:
             raise refused(exc, param) from exc
 
-    def _decode_sound(self, data: bytes) -> Sound:
-        return decode_sound(data, self._settings.max_audio_seconds, self._settings.decode_timeout_s)
+    def _decode_sound(self, data: bytes, most_rate: int = FASTEST) -> Sound:
+        settings = self._settings
+        return decode_sound(data, settings.max_audio_seconds, settings.decode_timeout_s, most_rate)
 
     def _is_allowed(self, address: str) -> bool:
         return self._settings.allow_private_addresses or is_public(address)

@@ -26,7 +26,7 @@ from omni_runtime.frontend.transcriptions.schema import (
     TranslationRequest,
 )
 from omni_runtime.media.values import Sound
-from omni_runtime.orchestrator import Orchestrator
+from omni_runtime.orchestrator import Orchestrator, SessionRequest
 
 STAGE_FIELDS = {"messages": "file"}
 """Words of the stages for what a field of the form has another name for."""
@@ -83,11 +83,12 @@ class TranscriptionService:
         table = self._orchestrator.table
         model, stage = check_served(table, body.model), text_stage(table)
         check_listens(table)
-        sound = await self._media.sound_of(body.file, "file")
+        sound = await self._media.speech_in(body.file, "file")
         [seed] = seeds_of(body.seed, 1)
         inquiry = Inquiry(context, ("text",), body.priority)
         parameters = {**stage_parameters(body, stage), "seed": seed}
         request = inquiry.session(0, payload_of(sound, body.instruction), parameters)
+        check_size(request)
         return Hearing(
             id=inquiry.nonce,
             created=inquiry.created,
@@ -124,6 +125,14 @@ class Writing:
             usage=TranscriptionUsage.of(usage, self._hearing.seconds),
             finish_reason="length" if was_cut else "stop",
         )
+
+
+def check_size(request: SessionRequest) -> None:
+    """Raises OmniError for sound that is too long to travel."""
+    try:
+        request.check_payload()
+    except OmniError as error:
+        raise OmniError(error.code, f"file: {error.message}", "file") from error
 
 
 def check_listens(table: StageTable) -> None:
