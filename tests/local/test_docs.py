@@ -86,6 +86,6 @@ def printed_requests(printed: str) -> tuple[str, str]:
     """The curl command and the Python lines of the banner."""
     lines = [line.removeprefix("  ") for line in printed.splitlines()]
     curl = lines.index(next(line for line in lines if line.startswith("curl ")))
-    code = lines.index(next(line for line in lines if line.startswith("from base64")))
+    code = lines.index(next(line for line in lines if line.startswith(("from base64", "from openai"))))
     assert shlex.split("\n".join(lines[curl:code]))[0] == "curl"
     return "\n".join(lines[curl:code]), "\n".join(lines[code : lines.index("Ctrl-C stops it.")])

@@ -37,11 +37,11 @@ SPEECH_CODE = """
   answer = client.audio.speech.create(model="{name}", input="Hello!"{named_voice})
   answer.write_to_file("hello.mp3")
 """
+DECODING = "  from base64 import b64decode\n"
 TEMPLATE = """
 {model} serves at {url}/v1
 {requests}
-  from base64 import b64decode
-  from openai import OpenAI
+{decoding}  from openai import OpenAI
 
   client = OpenAI(base_url="{url}/v1", api_key="{key}")
 {code}
@@ -63,7 +63,9 @@ def banner(plan: LocalPlan, needs_key: bool) -> str:
     }
     requests, code = _samples(plan.modalities, plan.voice is not None)
     filled = "".join(request.format(**known) for request in requests)
-    return TEMPLATE.format(requests=filled, code="".join(code).lstrip("\n").format(**known), key=key, **known)
+    told = "".join(code).lstrip("\n").format(**known)
+    decoding = DECODING if "b64decode" in told else ""
+    return TEMPLATE.format(requests=filled, decoding=decoding, code=told, key=key, **known)
 
 
 def _samples(modalities: tuple[str, ...], has_voices: bool) -> tuple[list[str], list[str]]:

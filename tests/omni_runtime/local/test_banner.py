@@ -17,7 +17,7 @@ def plan_of(*modalities: str, voice: str | None = None) -> LocalPlan:
 
 
 def code_in(printed: str) -> str:
-    start = printed.index("  from base64")
+    start = min(place for line in ("  from base64", "  from openai") if (place := printed.find(line)) >= 0)
     return dedent(printed[start : printed.index("\nCtrl-C")])
 
 
@@ -25,7 +25,7 @@ def code_in(printed: str) -> str:
     ("modalities", "has", "lacks"),
     [
         (("image",), ("/v1/images/generations", "client.images.generate("), ("chat",)),
-        (("text",), ("/v1/chat/completions", 'modalities=["text"]'), ("images", "wav")),
+        (("text",), ("/v1/chat/completions", 'modalities=["text"]'), ("images", "wav", "b64decode")),
         (("text", "audio"), ("/v1/chat/completions", 'modalities=["text", "audio"]', "hello.wav"), ("images",)),
         (("text", "image"), ("/v1/images/generations", "/v1/chat/completions"), ("wav",)),
     ],
