@@ -1,6 +1,6 @@
 """What the resource says reaches Mooncake's store, and its codes come back in words."""
 
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,7 +8,6 @@ import pytest
 
 from omni_contract.api.v1alpha1.mooncake import MooncakeStoreConnector
 from omni_runtime.connectors.mooncake.client import Membership, MooncakeStoreClient, StoreError
-from omni_runtime.connectors.mooncake.library import ALWAYS
 
 SETTINGS = MooncakeStoreConnector(
     protocol="rdma", device_name="mlx5_0", metadata_server="http://10.0.0.1:8080/metadata"
@@ -40,19 +39,11 @@ class Library:
 
 
 @pytest.fixture
-def devices(tmp_path: Path) -> Path:
-    (tmp_path / "mlx5_0").mkdir()
-    return tmp_path
-
-
-@pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> Library:
-    """Imported already, and under our settings."""
+def library(imported: Callable[[str, SimpleNamespace], None]) -> Library:
     library = Library()
-    module = SimpleNamespace(MooncakeDistributedStore=lambda: library, ReplicateConfig=SimpleNamespace)
-    monkeypatch.setitem(sys.modules, "mooncake.store", module)
-    for name, value in ALWAYS.items():
-        monkeypatch.setenv(name, value)
+    imported(
+        "mooncake.store", SimpleNamespace(MooncakeDistributedStore=lambda: library, ReplicateConfig=SimpleNamespace)
+    )
     return library
 
 

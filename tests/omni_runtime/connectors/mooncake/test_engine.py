@@ -1,6 +1,6 @@
 """What the resource says reaches Mooncake's transfer engine, and what the engine refuses is told in a sentence."""
 
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,7 +8,6 @@ import pytest
 
 from omni_contract.api.v1alpha1.mooncake import MooncakeTransferEngineConnector
 from omni_runtime.connectors.mooncake.engine import NO_BATCH, EngineError, MooncakeEngine, Progress
-from omni_runtime.connectors.mooncake.library import ALWAYS
 
 OVER_RDMA = MooncakeTransferEngineConnector(protocol="rdma", device_name="mlx5_0,mlx5_1")
 
@@ -38,19 +37,9 @@ class Library:
 
 
 @pytest.fixture
-def devices(tmp_path: Path) -> Path:
-    for name in ("mlx5_0", "mlx5_1"):
-        (tmp_path / name).mkdir()
-    return tmp_path
-
-
-@pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch) -> Library:
-    """Imported already, and under our settings."""
+def library(imported: Callable[[str, SimpleNamespace], None]) -> Library:
     library = Library()
-    monkeypatch.setitem(sys.modules, "mooncake.engine", SimpleNamespace(TransferEngine=lambda: library))
-    for name, value in ALWAYS.items():
-        monkeypatch.setenv(name, value)
+    imported("mooncake.engine", SimpleNamespace(TransferEngine=lambda: library))
     return library
 
 

@@ -10,7 +10,7 @@ from omni_runtime.connectors.mooncake.segment import taken_bytes
 from omni_runtime.connectors.mooncake.store import MooncakeStore
 from omni_runtime.connectors.protocol import ConnectorError
 from tests.omni_runtime.connectors.mooncake.fakes import FakeStore
-from tests.omni_runtime.connectors.mooncake.worlds import BIG, LONG_S, context, until
+from tests.omni_runtime.connectors.mooncake.worlds import BIG, LONG_S, context, put, until
 
 MIB = 2**20
 
@@ -34,10 +34,6 @@ async def world():
     yield world
     world.store.gate.set()
     await world.connector.close()
-
-
-async def put(world: World, payload: dict = BIG):
-    return await world.connector.put("r-1", "a->b", payload, LONG_S)
 
 
 async def test_a_payload_arrives_and_leaves_nothing_behind(world: World):

@@ -11,7 +11,7 @@ from omni_runtime.connectors.mooncake.gpu import GpuMemory
 from omni_runtime.connectors.mooncake.transfer_engine import MooncakeTransferEngine
 from omni_runtime.connectors.protocol import ConnectorError
 from tests.omni_runtime.connectors.mooncake.fakes import FakeDriver, FakeEngine
-from tests.omni_runtime.connectors.mooncake.worlds import BIG, LONG_S, OTHER, context, until
+from tests.omni_runtime.connectors.mooncake.worlds import BIG, LONG_S, OTHER, context, put, until
 
 
 class World:
@@ -36,10 +36,6 @@ async def world():
     yield world
     world.engine.gate.set()
     await world.connector.close()
-
-
-async def put(world: World, payload: dict = BIG):
-    return await world.connector.put("r-1", "a->b", payload, LONG_S)
 
 
 async def test_a_payload_arrives_and_leaves_nothing_behind(world: World):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import cast
+from typing import Protocol, cast
 
 from omni_contract.api.v1alpha1 import ConnectorBlock
 from omni_contract.wire.errors import TransferError
@@ -45,6 +45,14 @@ def context(settings: ConnectorBlock, production: Production = Production.REQUIR
     owner = Owner(store)
     siblings = {"grpc": cast(Connector, owner)}
     return ConnectorContext("moon", settings, "unix:worker.sock", "boot-1", store, siblings, production), owner
+
+
+class HasConnector(Protocol):
+    connector: Connector
+
+
+async def put(world: HasConnector, payload: Payload = BIG) -> Handle:
+    return await world.connector.put("r-1", "a->b", payload, LONG_S)
 
 
 def host_pool(size_bytes: int) -> Pool:
