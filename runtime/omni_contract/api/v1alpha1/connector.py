@@ -18,7 +18,9 @@ class ShmConnector(ApiModel):
     kind: ClassVar[Literal["shm"]] = "shm"
 
     size: Quantity = Field(
-        "256Mi", description="Memory that each producing replica takes at its start and fills with payloads."
+        "256Mi",
+        description="Memory of each producing replica for its payloads: taken at its start where an edge names the "
+        "connector, and as it is needed where only auto uses it.",
     )
     directory: Annotated[str, Field(pattern=r"^/[^\s:]+$", max_length=256)] | None = Field(
         None, description="Folder of a file system in memory, in local mode; left out, a private one in /dev/shm."

@@ -27,6 +27,8 @@ HEADER = struct.Struct("24sQ")
 HEADER_BYTES = ALIGNMENT
 COPY_BYTES = 4 * 2**20
 """Between two such pieces of a large payload, the event loop has its turn."""
+STEP_BYTES = 16 * 2**20
+"""An arena that grows takes so much at a time."""
 READERS_CHECK_S = 0.05
 """How soon a block is found unused whose reader has outlived the payload."""
 
@@ -43,20 +45,29 @@ class Block(NamedTuple):
 
 
 class Arena:
-    """Takes its memory when it is made. Its file goes with `close`; else whoever starts next sweeps it."""
+    """Takes its memory when it is made, or as it grows. Its file goes with `close`; else who starts next sweeps it."""
 
-    def __init__(self, folder: Path, size_bytes: int) -> None:
+    def __init__(self, folder: Path, size_bytes: int, grows: bool = False) -> None:
         """Raises ArenaError if the memory is not there. Its pages are prepared in the background."""
-        self.name, self._file = files.create(folder, size_bytes)
+        self._reserved_bytes = min(STEP_BYTES, size_bytes) if grows else size_bytes
+        self.name, self._file = files.create(folder, size_bytes, self._reserved_bytes)
         self._path = folder / self.name
-        self._mapping = Mapping(self._file, size_bytes, is_writable=True)
+        try:
+            self._mapping = Mapping(self._file, size_bytes, is_writable=True)
+        except OSError as error:
+            self._path.unlink()
+            os.close(self._file)
+            raise files.ArenaError(f"{folder} gives no {size_bytes:,} bytes of memory ({error.strerror})") from error
         self._blocks = Allocator(size_bytes)
         self._lingering: set[int] = set()
         self._line = asyncio.Lock()
         self._freed = asyncio.Event()
         self._home = HomeLoop()
         self._check: asyncio.TimerHandle | None = None
-        self._populating = asyncio.get_running_loop().run_in_executor(None, self._mapping.populate)
+        self._populating = asyncio.get_running_loop().run_in_executor(
+            None, self._mapping.populate, self._reserved_bytes
+        )
+        self._growing: asyncio.Task[bool] | None = None
         self._is_closed = False
 
     @property
@@ -68,24 +79,27 @@ class Arena:
         blocks = self._blocks
         return ArenaCensus(blocks.size_bytes, blocks.used_bytes, blocks.blocks, len(self._lingering))
 
-    def try_reserve(self, size_bytes: int) -> Block | None:
-        """A block if there is room now and nobody waits for it."""
-        return None if self._line.locked() else self._reserve(size_bytes)
+    async def try_reserve(self, size_bytes: int) -> Block | None:
+        """A block if there is room and nobody waits for it: at once, but for memory that must be taken first."""
+        block = None if self._line.locked() else self._reserve(size_bytes)
+        return block if block is not None and await self._is_backed(block) else None
 
     async def reserve(self, size_bytes: int, wait_s: float) -> Block:
         """A block, first come, first served; raises ArenaFullError if there is no room within the time."""
-        if (block := self.try_reserve(size_bytes)) is not None:
+        if (block := await self.try_reserve(size_bytes)) is not None:
             return block
         try:
             async with asyncio.timeout(wait_s), self._line:
                 while (block := self._reserve(size_bytes)) is None:
                     self._freed.clear()
                     await self._freed.wait()
-                return block
+                if await self._is_backed(block):
+                    return block
         except TimeoutError:
             raise ArenaFullError(
                 f"{self._blocks.used_bytes:,} of {self._blocks.size_bytes:,} bytes are in use"
             ) from None
+        raise ArenaFullError(f"{self._path.parent} has no memory beyond {self._reserved_bytes:,} bytes")
 
     async def fill(self, block: Block, payload: EncodedPayload) -> None:
         """Copies a payload in."""
@@ -109,6 +123,8 @@ class Arena:
         if self._check is not None:
             self._check.cancel()
         await asyncio.wait((self._populating,))
+        if self._growing is not None:
+            await asyncio.wait((self._growing,))
         if error := self._populating.exception():
             logger.info("the pages of %s could not be prepared ahead: %s", self._path, error)
         self._is_closed = True
@@ -123,9 +139,32 @@ class Arena:
         unused: Callable[[], None] = lambda: self._home.call(self._unused, offset)  # noqa: E731
         return Block(offset, self._mapping.view(offset + HEADER_BYTES, size_bytes, unused))
 
+    async def _is_backed(self, block: Block) -> bool:
+        """Whether the block has its memory, which is taken now if it never was."""
+        end = block.offset + HEADER_BYTES + block.memory.nbytes
+        while end > self._reserved_bytes:
+            if self._growing is None or self._growing.done():
+                self._growing = asyncio.get_running_loop().create_task(self._grow(end))
+            # Others may wait for the same memory, and the file must not be closed meanwhile.
+            if not await asyncio.shield(self._growing):
+                return False
+        return True
+
+    async def _grow(self, end: int) -> bool:
+        goal = min(end + -end % STEP_BYTES, self._mapping.size_bytes)
+        more_bytes = goal - self._reserved_bytes
+        try:
+            await asyncio.to_thread(os.posix_fallocate, self._file, self._reserved_bytes, more_bytes)
+        except OSError as error:
+            logger.warning("%s gives no %d bytes more: %s", self._path.parent, more_bytes, error.strerror)
+            return False
+        self._reserved_bytes = goal
+        return True
+
     def _unused(self, offset: int) -> None:
         """No view is left here. Forgotten first, asked for readers then: one that comes in between finds nothing."""
-        self.forget(offset)
+        if offset < self._reserved_bytes:
+            self.forget(offset)
         if not self._is_closed and has_reader(self._file, offset):
             self._lingering.add(offset)
             self._check_later()

@@ -61,7 +61,8 @@ class ShmConnector(ElsewhereConnector):
         deadline_s = _now() + patience_s
         while True:
             try:
-                return Arena(self._folder, self._size_bytes)
+                # What is promised to edges that name the connector is there from the start.
+                return Arena(self._folder, self._size_bytes, grows=self._context.production is Production.OPTIONAL)
             except ArenaError:
                 if _now() >= deadline_s:
                     raise
@@ -85,7 +86,7 @@ class ShmConnector(ElsewhereConnector):
     ) -> Handle | None:
         """For `auto`: None, at once, if the payload does not fit now."""
         deadline_s = _now() + remaining_s
-        block = self._arena.try_reserve(encoded.size_bytes) if self._arena else None
+        block = await self._arena.try_reserve(encoded.size_bytes) if self._arena else None
         if self._arena is None or block is None:
             return None
         handle = self._object_handle("", request_id, edge, remaining_s)

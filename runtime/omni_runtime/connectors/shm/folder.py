@@ -20,13 +20,14 @@ class ArenaError(Exception):
     """No arena can be made; the message says why and what to do."""
 
 
-def create(folder: Path, size_bytes: int) -> tuple[str, int]:
-    """Name and descriptor of a new file whose memory is reserved and whose lease is ours."""
+def create(folder: Path, size_bytes: int, reserved_bytes: int) -> tuple[str, int]:
+    """Name and descriptor of a new file whose lease is ours and whose first bytes have their memory."""
     _check_in_memory(folder)
     descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
-        # Now, because memory that is missing later would end the process by SIGBUS.
-        os.posix_fallocate(descriptor, 0, size_bytes)
+        os.ftruncate(descriptor, size_bytes)
+        # Before anybody touches it, because memory that is missing then would end the process by SIGBUS.
+        os.posix_fallocate(descriptor, 0, reserved_bytes)
         take_ownership(descriptor)
         name = f"omni-arena-{secrets.token_hex(16)}"
         _link(descriptor, folder, name)
@@ -34,7 +35,7 @@ def create(folder: Path, size_bytes: int) -> tuple[str, int]:
         os.close(descriptor)
         free_bytes = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize
         raise ArenaError(
-            f"{folder} gives no {size_bytes:,} bytes of memory ({error.strerror}; {free_bytes:,} are free)"
+            f"{folder} gives no {reserved_bytes:,} bytes of memory ({error.strerror}; {free_bytes:,} are free)"
         ) from error
     return name, descriptor
 

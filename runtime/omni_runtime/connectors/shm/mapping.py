@@ -58,10 +58,10 @@ class Mapping:
         self._uses[id(use)] = use
         return self._memory(region)[:size_bytes]
 
-    def populate(self) -> None:
-        """Lets the kernel prepare every page now, which costs several times as much as the copy that needs it later."""
+    def populate(self, size_bytes: int) -> None:
+        """Lets the kernel prepare the first pages now, which costs several times as much as a copy into them."""
         advice = MADV_POPULATE_WRITE if self.is_writable else MADV_POPULATE_READ
-        if _libc.madvise(self._address, self.size_bytes, advice) != 0:
+        if _libc.madvise(self._address, size_bytes, advice) != 0:
             raise _error("madvise")
 
     def close(self) -> None:

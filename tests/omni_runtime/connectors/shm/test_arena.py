@@ -10,7 +10,8 @@ import pytest
 
 from omni_contract.wire.codec import EncodedPayload
 from omni_runtime.connectors.budget import PayloadGoneError
-from omni_runtime.connectors.shm.arena import HEADER_BYTES, Arena, ArenaFullError, Block
+from omni_runtime.connectors.shm.arena import HEADER_BYTES, STEP_BYTES, Arena, ArenaFullError, Block
+from omni_runtime.connectors.shm.folder import ArenaError
 from omni_runtime.connectors.shm.reading import ForeignArenas, OwnerGoneError
 
 KIB = 1024
@@ -83,13 +84,13 @@ async def test_a_block_with_a_reader_is_not_used_again_however_long_its_payload_
     del block, view
     await asyncio.sleep(0.1)
 
-    assert arena.try_reserve(9 * KIB) is None
+    assert await arena.try_reserve(9 * KIB) is None
     assert (arena.census().blocks, arena.census().lingering) == (1, 1)
     assert bytes(tensor) == b"x" * (8 * KIB)
 
     del tensor
     await until_blocks(arena, 0)
-    assert arena.try_reserve(9 * KIB) is not None
+    assert await arena.try_reserve(9 * KIB) is not None
 
 
 async def test_two_reads_of_one_block_hold_it_until_both_are_gone(arena: Arena, readers: ForeignArenas) -> None:
@@ -192,7 +193,7 @@ async def test_whoever_waits_for_room_gets_it_in_the_order_of_arrival(arena: Are
 
     waiting = [asyncio.create_task(wait("large", 14 * KIB)), asyncio.create_task(wait("small", KIB))]
     await asyncio.sleep(0)
-    assert arena.try_reserve(64) is None
+    assert await arena.try_reserve(64) is None
     held.clear()
     await asyncio.gather(*waiting)
 
@@ -206,7 +207,7 @@ async def test_a_wait_for_room_ends_with_the_figures(arena: Arena) -> None:
         await arena.reserve(10 * KIB, 0.02)
 
     assert block.memory.nbytes == 10 * KIB
-    assert arena.try_reserve(5 * KIB) is not None
+    assert await arena.try_reserve(5 * KIB) is not None
 
 
 async def test_a_wait_that_is_cancelled_takes_nothing(arena: Arena) -> None:
@@ -220,13 +221,13 @@ async def test_a_wait_that_is_cancelled_takes_nothing(arena: Arena) -> None:
 
     del block
     await until_blocks(arena, 0)
-    assert arena.try_reserve(arena.capacity_bytes) is not None
+    assert await arena.try_reserve(arena.capacity_bytes) is not None
 
 
 async def test_a_whole_arena_holds_one_payload_of_its_capacity(arena: Arena) -> None:
     assert arena.capacity_bytes == 16 * KIB - HEADER_BYTES
-    assert arena.try_reserve(arena.capacity_bytes) is not None
-    assert arena.try_reserve(arena.capacity_bytes + 1) is None
+    assert await arena.try_reserve(arena.capacity_bytes) is not None
+    assert await arena.try_reserve(arena.capacity_bytes + 1) is None
 
 
 async def test_a_closed_arena_leaves_no_file(folder: Path) -> None:
@@ -237,3 +238,41 @@ async def test_a_closed_arena_leaves_no_file(folder: Path) -> None:
 
     assert not any(folder.iterdir())  # noqa: ASYNC240 - one look
     assert bytes(block.memory) == b"in flight"
+
+
+async def test_an_arena_that_grows_takes_memory_when_a_block_needs_it(folder: Path) -> None:
+    arena = Arena(folder, 4 * STEP_BYTES, grows=True)
+    assert taken_bytes(folder) == STEP_BYTES
+    first = await arena.try_reserve(STEP_BYTES // 2)
+    assert taken_bytes(folder) == STEP_BYTES
+    second, third = await asyncio.gather(arena.try_reserve(STEP_BYTES), arena.try_reserve(STEP_BYTES // 4))
+    assert first and second and third
+    assert taken_bytes(folder) == 2 * STEP_BYTES
+    second.memory[:] = bytes(STEP_BYTES)
+    await arena.close()
+
+
+def taken_bytes(folder: Path) -> int:
+    return sum(file.stat().st_blocks * 512 for file in folder.iterdir())
+
+
+async def test_memory_that_is_not_there_makes_a_growing_arena_full(folder: Path) -> None:
+    arena, too_much = Arena(folder, 2**44, grows=True), 2**43
+    assert await arena.try_reserve(too_much) is None
+    with pytest.raises(ArenaFullError, match="has no memory beyond 16,777,216 bytes"):
+        await arena.reserve(too_much, 1.0)
+    await until_blocks(arena, 0)
+    assert await arena.try_reserve(STEP_BYTES // 2) is not None
+    await arena.close()
+
+
+async def test_an_arena_that_no_process_can_map_leaves_no_file_behind(folder: Path) -> None:
+    with pytest.raises(
+        ArenaError, match=r"gives no 1,125,899,906,842,624 bytes of memory \(.*Cannot allocate memory\)"
+    ):
+        Arena(folder, 2**50, grows=True)
+    assert arenas_in(folder) == []
+
+
+def arenas_in(folder: Path) -> list[str]:
+    return [file.name for file in folder.iterdir()]

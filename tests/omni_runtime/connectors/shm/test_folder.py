@@ -14,7 +14,7 @@ MAKE_AND_DIE = """
 import os, sys
 from pathlib import Path
 from omni_runtime.connectors.shm import folder
-folder.create(Path(sys.argv[1]), 4096)
+folder.create(Path(sys.argv[1]), 4096, 4096)
 os.kill(os.getpid(), 9)
 """
 
@@ -39,7 +39,7 @@ def test_the_arena_of_a_killed_process_is_swept(folder: Path) -> None:
 
 @pytest.mark.case("runtime:M3")
 def test_the_arena_of_a_live_process_is_never_swept(folder: Path) -> None:
-    name, descriptor = files.create(folder, PAGE)
+    name, descriptor = files.create(folder, PAGE, PAGE)
 
     assert sweep(folder) == []
     assert (folder / name).stat().st_size == PAGE
@@ -63,7 +63,7 @@ def test_an_arena_is_seen_only_once_its_memory_and_its_lease_are_there(folder: P
     with pytest.raises(
         ArenaError, match=rf"{folder} gives no .* bytes of memory \(No space left on device; .* are free"
     ):
-        files.create(folder, 2**50)
+        files.create(folder, 2**50, 2**50)
 
     assert list(folder.iterdir()) == []
 
@@ -76,12 +76,12 @@ def test_only_arenas_are_opened(folder: Path, name: str) -> None:
 
 def test_a_folder_on_a_disk_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArenaError, match=r"is not in memory but on .*; name a folder of a tmpfs"):
-        files.create(tmp_path, PAGE)
+        files.create(tmp_path, PAGE, PAGE)
 
 
 def test_a_folder_that_is_missing_is_named(folder: Path) -> None:
     with pytest.raises(ArenaError, match="memory-volume does not exist"):
-        files.create(folder / "memory-volume", PAGE)
+        files.create(folder / "memory-volume", PAGE, PAGE)
     assert sweep(folder / "memory-volume") == []
 
 
