@@ -1,6 +1,5 @@
 """The operator's rights: it never lacks one, and it has none that it does not use."""
 
-import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from omni_operator.plan.changes import HISTORY
 from tests.cluster.control import ControlPlane
 from tests.support.helm import NAMESPACE, RELEASE, Helm
 from tests.support.operator_process import installed_operator
@@ -60,7 +60,7 @@ def live_through(plane: ControlPlane) -> None:
     eventually("the Deployment is back", lambda: "Deployment/chain-second" in names(plane, "deployments"), TIMEOUT_S)
     apply(plane, model("first", "last"))
     eventually("a stage less", lambda: "Deployment/chain-second" not in names(plane, "deployments"), TIMEOUT_S)
-    for number in range(12):  # more than the history keeps
+    for number in range(HISTORY + 1):
         changed = model("first", "last")
         changed["spec"]["stages"][0]["drain"] = {"timeoutSeconds": 100 + number}
         apply(plane, changed)
@@ -78,7 +78,7 @@ def generation(plane: ControlPlane) -> int:
 
 
 def shown(plane: ControlPlane) -> dict[str, Any]:
-    model: dict[str, Any] = json.loads(plane.kubectl("get", "omnimodel/chain", "-n", "default", "-o", "json"))
+    model: dict[str, Any] = plane.rest.get(f"/apis/{GROUP}/v1alpha1/namespaces/default/omnimodels/chain")
     return model
 
 
