@@ -13,6 +13,7 @@ BENCHMARKS = (
     "image",
     "mooncake",
     "first_audio",
+    "omni",
     "ar",
     "reconcile",
 )

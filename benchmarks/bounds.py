@@ -49,6 +49,7 @@ BOUNDS: dict[str, AtMost | AtLeast] = {
     "hop.saturation_ratio_vs_grpc": AtLeast(8),
     "mooncake_te.ratio_vs_raw": AtLeast(0.95),
     "omni.audio_s_per_s_ratio_vs_vllm_omni.h200.c16": AtLeast(1),
+    "omni.e2e_ratio_vs_transformers.c16": AtMost(0.5),
     "omni.first_audio_ratio_vs_vllm_omni.h200.c1": AtMost(1),
     "operator.apply_to_children.p99_s": AtMost(1),
     "operator.idle_writes_10min": AtMost(0),

@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.endpoint import stage_table
@@ -25,6 +26,10 @@ async def running_model(
         tempfile.TemporaryDirectory(prefix="omni-bench-") as folder,
         model_processes(model, Path(folder), volumes=volumes, machine=machine) as processes,
     ):
+        for name in processes.stages:
+            plan = processes.plans[name]
+            # Else they would outlive a benchmark that is killed.
+            processes.plans[name] = replace(plan, arguments=(*plan.arguments, "--die-with-parent"))
         await processes.start(*processes.stages, patience_s=START_TIMEOUT_S)
         table = stage_table(processes)
         settings = OrchestratorSettings(frontend_id="benchmark")

@@ -4,6 +4,8 @@ Backend `transformers` keeps the protocol that vLLM does; `ON_VLLM` is what only
 """
 
 import asyncio
+import gzip
+import json
 import multiprocessing
 from contextlib import aclosing
 
@@ -13,7 +15,16 @@ from transformers import AutoTokenizer
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array
-from omni_runtime.engines.protocol import EngineDiedError, ResetsCache, Sleeps, StageRequest, UnusableEngineError
+from omni_runtime.engines.protocol import (
+    EngineDiedError,
+    HasWeights,
+    Profile,
+    Profiles,
+    ResetsCache,
+    Sleeps,
+    StageRequest,
+    UnusableEngineError,
+)
 from omni_runtime.engines.registry import create_engine
 from omni_runtime.families.registry import family
 from tests.models import tiny_text
@@ -261,15 +272,53 @@ async def test_the_cache_of_prefixes_is_forgotten_without_harm(engine):
     assert (await answer(engine, asked(ids(PROMPTS[2]), **GREEDY))).token_ids == before.token_ids
 
 
+async def test_it_says_what_its_weights_take_and_how_many_requests_shared_its_steps(engine):
+    assert isinstance(engine, HasWeights)
+    assert engine.weights_bytes > 100_000
+    usages = [each.usage for each in await asyncio.gather(*(answer(engine, asked(ids([9]), **GREEDY)) for _ in "abc"))]
+    assert all(1 <= usage.batch_size <= 3 for usage in usages)
+
+
+@ON_VLLM
+async def test_requests_share_steps_and_what_is_made_of_their_tokens_is_told_apart(engine):
+    usages = [each.usage for each in await asyncio.gather(*(answer(engine, asked(ids([9]), **GREEDY)) for _ in "abc"))]
+    assert {usage.batch_size for usage in usages} == {3}
+    assert all(0 < usage.postprocess_seconds < 1 for usage in usages)
+
+
+@ON_VLLM
+async def test_a_profile_ends_by_itself_or_when_it_is_stopped_and_holds_the_models_operators(engine, tmp_path):
+    assert isinstance(engine, Profiles)
+    assert await engine.stop_profile() is None
+    # vLLM plans a step ahead, so that one of no use may follow the last.
+    for trace, most, taken in ((tmp_path / "five.json.gz", 5, [5]), (tmp_path / "all.json.gz", 1000, [24, 25])):
+        await engine.start_profile(trace, most)
+        assert engine.is_profiling
+        await answer(engine, asked(ids(PROMPTS[0]), **GREEDY))
+        assert engine.is_profiling == (most not in taken)
+        assert await engine.stop_profile() in [Profile(trace, steps) for steps in taken]
+        assert not engine.is_profiling
+        names = {event.get("name") for event in json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]}
+        assert "step" in names and any("linear" in str(name) or "mm" in str(name) for name in names)
+
+
+@ON_VLLM
+async def test_a_trace_that_cannot_be_written_fails_no_request_and_is_told(engine, tmp_path):
+    await engine.start_profile(tmp_path / "missing" / "trace.json.gz", 1000)
+    await answer(engine, asked(ids(PROMPTS[0]), **GREEDY))
+    with pytest.raises(OSError, match="No such file"):
+        await engine.stop_profile()
+
+
 @ON_VLLM
 async def test_asleep_it_holds_nothing_and_awake_it_answers_as_before(engine):
     assert isinstance(engine, Sleeps)
     before: Answer = await answer(engine, asked(ids(PROMPTS[0]), **GREEDY))
     assert await engine.sleep(1) > 100_000
-    assert not multiprocessing.active_children()
+    assert not multiprocessing.active_children() and engine.weights_bytes == 0
     lines: list[str] = []
     await engine.wake(lines.append)
-    assert lines[-1] == "running a self-test"
+    assert lines[-1] == "running a self-test" and engine.weights_bytes > 100_000
     assert (await answer(engine, asked(ids(PROMPTS[0]), **GREEDY))).token_ids == before.token_ids
 
 

@@ -16,8 +16,9 @@ from omni_contract.resolve import StageLocation, resolve, stage_file, stage_tabl
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_runtime.orchestrator.discovery.local import LocalDiscovery
 from omni_runtime.orchestrator.orchestrator import Orchestrator
-from omni_runtime.orchestrator.request import SessionRequest, SessionResult
+from omni_runtime.orchestrator.request import FinalChunk, SessionRequest, SessionResult
 from omni_runtime.orchestrator.settings import OrchestratorSettings
+from omni_runtime.worker.outputs import PARTS_AHEAD
 from tests.models import tiny_text
 from tests.models.ar_engines import SMALL, judged
 from tests.omni_runtime.worker.worker_process import WorkerProcess
@@ -101,6 +102,23 @@ async def test_a_cancelled_request_frees_the_worker_at_once(world):
         await task
     stats = await stats_when(world.worker.address, holds_nothing, within_s=10)
     assert stats.cancelled_total == 1
+
+
+async def test_a_client_who_reads_slowly_slows_nobody_and_what_waits_for_him_is_bounded(world):
+    """While he reads nothing, another gets more tokens than his whole answer has: both are in each of vLLM's steps."""
+    slow = SessionRequest("slow", {"prompt_token_ids": PROMPT}, {"max_tokens": 400, "ignore_eos": True})
+    async with world.orchestrator.submit(slow) as session:
+        first = await anext(session)
+        assert isinstance(first, FinalChunk)
+        quick, _ = await world.answer("quick", PROMPT, max_tokens=480, ignore_eos=True)
+        assert len(quick) == 480
+        items = [
+            *first.items,
+            *[item async for chunk in session if isinstance(chunk, FinalChunk) for item in chunk.items],
+        ]
+    assert sum(len(item["token_ids"]) for item in items) == 400
+    # What fills his window came token by token, and all the rest as one.
+    assert len(items) <= PARTS_AHEAD + 3
 
 
 @pytest.mark.case("runtime:L6")

@@ -165,7 +165,7 @@ class TestCancelling:
             assert isinstance(await anext(events), StageItem)
             await events.aclose()
             assert engine._in_flight == 0
-            assert engine._batches.seats == ()
+            assert engine._batches.places == ()
             assert engine.heartbeat_age_s() == 0
 
     async def test_a_long_one_ends_within_a_step(self, token2wav, tmp_path):
@@ -177,7 +177,7 @@ class TestCancelling:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             made = await engine.stop_profile()
-            assert engine._batches.seats == ()
+            assert engine._batches.places == ()
         assert task.cancelled()
         assert made is not None and made.steps < 900
 
@@ -188,8 +188,8 @@ class TestCancelling:
         async with loaded(codec) as engine, aclosing(engine.run(long.request())) as events:
             first = await anext(events)
             others = [await sound(engine, QUICK.request()) for _ in range(3)]
-            (seat,) = engine._batches.seats
-            assert seat.steps == 2
+            (seat,) = engine._batches.places
+            assert seat.share.steps == 2
             rest = [samples_of(event.payload) async for event in events if isinstance(event, StageItem)]
         assert all(len(other) for other in others)
         assert isinstance(first, StageItem)

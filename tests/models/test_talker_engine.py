@@ -171,6 +171,25 @@ async def test_the_talker_begins_before_the_thinker_has_ended(tiny_checkpoint, a
         assert engine._in_flight == 0
 
 
+async def test_speeches_share_steps_and_one_that_waits_for_words_keeps_nobody_from_speaking(tiny_checkpoint, answers):
+    async def endless() -> AsyncIterator[Chunk]:
+        yield Chunk(tuple(answers[0].items[:4]))
+        await asyncio.Event().wait()
+
+    async def usage_of(engine: TalkerEngine, answer: Answer) -> StageUsage:
+        [usage] = [event async for event in engine.run(answer.stage_request()) if isinstance(event, StageUsage)]
+        return usage
+
+    async with loaded(tiny_checkpoint) as engine:
+        waiting = engine.run(replace(answers[0].stage_request(), inputs={}, streams={WORDS: endless()}))
+        first = [await anext(waiting) for _ in range(3)]
+        usages = await asyncio.gather(*(usage_of(engine, answer) for answer in answers for _ in range(2)))
+        await waiting.aclose()
+    assert len(first) == 3
+    assert [usage.output_tokens for usage in usages] == [len(answer.codes) for answer in answers for _ in range(2)]
+    assert all(usage.batch_size > 1 and usage.batch_id for usage in usages)
+
+
 async def test_usage_counts_the_codes(tiny_checkpoint, answers):
     async with loaded(tiny_checkpoint) as engine:
         events = [event async for event in engine.run(answers[0].stage_request())]

@@ -5,6 +5,7 @@ from omni_contract.wire.stage_file import StageFile
 from omni_runtime.engines.ar.settings import ArSettings, settings_of
 from omni_runtime.engines.protocol import Engine, UnusableEngineError
 from omni_runtime.families.registry import talker_family
+from omni_runtime.stepping.batching import BatchSettings
 from omni_runtime.stepping.engine import StageLimits
 from omni_runtime.stepping.loading import load_plan
 from omni_runtime.talking.engine import TalkerEngine
@@ -32,7 +33,7 @@ def create(stage_file: StageFile) -> Engine:
 def _talker(stage_file: StageFile, name: str, block: ArBlock) -> TalkerEngine:
     family, plan = talker_family(name), load_plan(stage_file, block.dtype)
     limits = StageLimits(stage_file.stage, stage_file.max_in_flight)
-    return TalkerEngine(limits, lambda: family.load(plan), plan.device)
+    return TalkerEngine(limits, BatchSettings(block.max_sequences, 0.0), lambda: family.load(plan), plan.device)
 
 
 def _writer(stage_file: StageFile, settings: ArSettings) -> WriterEngine:

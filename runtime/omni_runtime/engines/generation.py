@@ -4,7 +4,8 @@ from omni_contract.api.v1alpha1 import GenerationEngine as GenerationBlock
 from omni_contract.wire.stage_file import StageFile
 from omni_runtime.engines.protocol import UnusableEngineError
 from omni_runtime.families.registry import generation_family
-from omni_runtime.generation.engine import BatchSettings, GenerationEngine
+from omni_runtime.generation.engine import GenerationEngine
+from omni_runtime.stepping.batching import BatchSettings
 from omni_runtime.stepping.engine import StageLimits
 from omni_runtime.stepping.loading import load_plan
 

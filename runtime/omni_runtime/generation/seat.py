@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 import torch
 
 from omni_runtime.generation.decoder import Stream, Turn
+from omni_runtime.stepping.batching import BatchShare
 
 
 class Seat:
@@ -18,8 +19,9 @@ class Seat:
     def __init__(self, stream: Stream, frames_per_step: int | None, on_work: Callable[[], None]) -> None:
         self.ready_since: float | None = None
         """When the work came that no step has begun yet; None if there is none such."""
-        self.busy_s = 0.0
-        self.steps = 0
+        self.share = BatchShare()
+        self.turn = Turn(stream, None)
+        """Its part of the step that has begun last."""
         self._stream = stream
         self._frames_per_step = frames_per_step
         self._on_work = on_work
@@ -70,21 +72,19 @@ class Seat:
             self._look()
             yield piece
 
-    def take(self) -> Turn:
-        """Its part of the step that begins; `release` follows."""
+    def begin(self) -> None:
+        """Takes its part of the step that begins; `release` follows."""
         self._is_in_step = True
         self.ready_since = None
         codes = self._taken()
         lead_in = min(self._lead_in, 0 if codes is None else codes.shape[1])
         self._lead_in -= lead_in
+        self.turn = Turn(self._stream, codes, lead_in)
         self._notify()
-        return Turn(self._stream, codes, lead_in)
 
-    def give(self, samples: torch.Tensor | None, busy_s: float) -> None:
+    def give(self, samples: torch.Tensor | None) -> None:
         """What the step made."""
         self._made = samples
-        self.busy_s += busy_s
-        self.steps += 1
 
     def release(self) -> None:
         """The step is over for it, however it ended."""

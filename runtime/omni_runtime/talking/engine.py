@@ -1,103 +1,88 @@
-"""The ar engine's backend `transformers` for talkers: exact and without vLLM, one step of one request at a time.
+"""The ar engine's backend `transformers` for talkers: without vLLM, an item of each speech that is ready in a step.
 
-A speech begins with the thinker's first word and waits for each further one; its results never depend on neighbours.
+A speech may begin with the thinker's first word and wait for each further one; while it waits it takes part in no step.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from omni_contract.wire.payload import Payload
 from omni_runtime.engines.items import items_as_they_come
 from omni_runtime.engines.parameters import parameters_for
-from omni_runtime.engines.protocol import StageEvent, StageItem, StageRequest, StageUsage
-from omni_runtime.stepping.engine import SteppingEngine
-from omni_runtime.stepping.step_profile import watched
-from omni_runtime.stepping.step_thread import Ticket
-from omni_runtime.talking.talker import Talker
+from omni_runtime.engines.protocol import StageEvent, StageItem, StageRequest
+from omni_runtime.stepping.batching import BatchingEngine
+from omni_runtime.talking.seat import Seat
+from omni_runtime.talking.talker import SpeaksTogether, Talker
 
 
-class TalkerEngine(SteppingEngine[Talker]):
-    """Requests take turns on the thread, a token each; a cancel takes effect between two tokens."""
+class TalkerEngine(BatchingEngine[Talker, Seat]):
+    """A cancel takes effect between two steps."""
 
     async def run(self, request: StageRequest) -> AsyncIterator[StageEvent]:
-        talker = self._admitted()
+        async with self._seated(request, self._admitted()) as seat:
+            async with aclosing(seat.items()) as items:
+                async for item in items:
+                    for edge in request.outputs:
+                        yield StageItem(edge, item)
+            yield seat.share.usage(self._awake.input_tokens(seat.speech), seat.frames)
+
+    @asynccontextmanager
+    async def _seated(self, request: StageRequest, talker: Talker) -> AsyncIterator[Seat]:
+        """The request's seat; however the block ends, nothing works for it any more when it is left."""
         self._in_flight += 1
         try:
             speech = talker.begin(parameters_for(self._limits.stage, request.parameters))
-            frames, busy_s = 0, 0.0
-            async with _listening(request, talker, speech) as ear, aclosing(self._said(talker, speech, ear)) as said:
-                async for item, took_s in said:
-                    frames, busy_s = frames + 1, busy_s + took_s
-                    for edge in request.outputs:
-                        yield StageItem(edge, item)
-            yield StageUsage(talker.input_tokens(speech), frames, steps=frames, compute_seconds=busy_s)
+            shares = isinstance(talker, SpeaksTogether)
+            seat = Seat(request.request_id, speech, shares, lambda: talker.can_speak(speech), self._batches.changed)
+            try:
+                with self._batches.taking(seat):
+                    async with _listening(request, talker, seat):
+                        yield seat
+            finally:
+                await seat.left()
         finally:
             self._in_flight -= 1
 
-    async def _said(self, talker: Talker, speech: Any, ear: "_Ear") -> AsyncGenerator[tuple[Payload, float], None]:
-        """Each item with the time that it took."""
-        while True:
-            await ear.until(lambda: talker.can_speak(speech))
-            self._thread.check_alive()
-            work = watched(_once(lambda: talker.speak(speech)), "token", self._recording)
-            ticket: Ticket[tuple[Payload | None]] = self._thread.submit(work)
-            [(item,)] = [made async for made in ticket.items()]
-            if item is None:
-                return
-            yield item, ticket.busy_s
+    async def _step(self, places: Sequence[Seat]) -> None:
+        speeches = [seat.speech for seat in places]
+        said, busy_s = await self._turn(partial(_said, self._awake, speeches), f"codes of {len(speeches)}")
+        batch_id = next(self._batch_ids)
+        for seat, item in zip(places, said, strict=True):
+            seat.share.add(batch_id, len(places), busy_s)
+            seat.give(item)
 
 
-def _once(step: Callable[[], Payload | None]) -> Iterator[tuple[Payload | None] | None]:
-    """In a tuple, as None would only end the turn."""
-    yield (step(),)
-
-
-class _Ear:
-    """Wakes whoever waits for the thinker's next word."""
-
-    def __init__(self) -> None:
-        self._changed = asyncio.Event()
-        self._error: BaseException | None = None
-
-    def heard(self) -> None:
-        self._changed.set()
-
-    def broke(self, error: BaseException) -> None:
-        self._error = error
-        self._changed.set()
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        """Raises what ended the thinker's words before it held."""
-        while not holds():
-            if self._error is not None:
-                raise self._error
-            await self._changed.wait()
-            self._changed.clear()
+def _said(talker: Talker, speeches: Sequence[Any]) -> Sequence[Payload | None]:
+    if len(speeches) == 1:
+        return [talker.speak(speeches[0])]
+    assert isinstance(talker, SpeaksTogether), "only those that can have a key in common"
+    return talker.speak_together(speeches)
 
 
 @asynccontextmanager
-async def _listening(request: StageRequest, talker: Talker, speech: Any) -> AsyncIterator[_Ear]:
-    """The speech hears the thinker while the block runs."""
-    ear = _Ear()
-
-    async def listen() -> None:
-        async with aclosing(items_as_they_come(request)) as items:
-            async for _, item in items:
-                talker.hear(speech, item)
-                ear.heard()
-        talker.heard_all(speech)
-        ear.heard()
+async def _listening(request: StageRequest, talker: Talker, seat: Seat) -> AsyncIterator[None]:
+    """The speech hears the thinker while the block runs; what goes wrong with its words ends this request alone."""
 
     def ended(listener: asyncio.Task[None]) -> None:
         if not listener.cancelled() and (error := listener.exception()) is not None:
-            ear.broke(error)
+            seat.fail(error)
 
-    listener = asyncio.create_task(listen(), name=f"words-{request.request_id}")
+    listener = asyncio.create_task(_listen(request, talker, seat), name=f"words-{request.request_id}")
     listener.add_done_callback(ended)
     try:
-        yield ear
+        yield
     finally:
         listener.cancel()
         await asyncio.gather(listener, return_exceptions=True)
+
+
+async def _listen(request: StageRequest, talker: Talker, seat: Seat) -> None:
+    async with aclosing(items_as_they_come(request)) as items:
+        async for _, item in items:
+            talker.hear(seat.speech, item)
+            seat.heard()
+    talker.heard_all(seat.speech)
+    seat.heard()

@@ -1,7 +1,7 @@
 """What a family's talker offers the talker engine."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from omni_contract.wire.payload import Payload, Value
 from omni_runtime.stepping.resident import StageModel
@@ -32,4 +32,13 @@ class Talker(StageModel, Protocol):
 
     def speak(self, speech: Any) -> Payload | None:
         """A step, on the step thread: the item that it made; None if the speech has ended."""
+        ...
+
+
+@runtime_checkable
+class SpeaksTogether(Talker, Protocol):
+    """A talker whose speeches can share a step, each from its second step on."""
+
+    def speak_together(self, speeches: Sequence[Any]) -> Sequence[Payload | None]:
+        """As `speak`, for each of them. If it raises, all are as before."""
         ...

@@ -48,9 +48,9 @@ class ArEngine(ApiModel):
 
     backend: Literal["vllm", "transformers"] = Field(
         "vllm",
-        description="What computes the tokens: vLLM, or the layers of transformers, a token of one request at a time: "
-        "exact, slow, and ready within seconds. It refuses loras, quantization, parallelism and extraArgs; fields "
-        "about memory, prefixes and batches mean nothing to it.",
+        description="What computes the tokens: vLLM, or the layers of transformers: exact, slow, ready within seconds, "
+        "and with a token of one request in a step, but for Qwen2.5-Omni's talker, which takes up to maxSequences. It "
+        "refuses loras, quantization, parallelism and extraArgs; fields about memory and prefixes mean nothing to it.",
     )
 
     part: StageName | None = Field(

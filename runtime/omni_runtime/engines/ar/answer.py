@@ -1,6 +1,7 @@
 """What leaves the stage for one request: an item for each step and edge, and what it took."""
 
 from dataclasses import replace
+from time import perf_counter
 
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload, Value
@@ -34,9 +35,15 @@ class Answer:
     def states_key(self) -> str | None:
         return None if self._inbox is None else self._inbox.key
 
+    def shared(self, requests: int) -> None:
+        """So many requests, this one included, are with vLLM now."""
+        if requests > self.usage.batch_size:
+            self.usage = replace(self.usage, batch_size=requests)
+
     async def items(self, step: Step) -> list[StageItem]:
-        self._count(step)
+        began = perf_counter()
         text = self._text.item(step)
+        self._count(step, perf_counter() - began)
         if set(self._edges) == {FINAL}:
             return [StageItem(FINAL, text)]
         told = await (self._frames() if self._makes_frames else self._told_to_stages(step, text))
@@ -66,7 +73,7 @@ class Answer:
         self.usage = replace(self.usage, output_tokens=self.usage.output_tokens + frames.shape[0])
         return self._part.select({"frames": frames})
 
-    def _count(self, step: Step) -> None:
+    def _count(self, step: Step, postprocess_s: float) -> None:
         """Of a part that makes frames, those count that have left."""
         self._tokens += len(step.token_ids)
         self.usage = replace(
@@ -74,4 +81,5 @@ class Answer:
             input_tokens=self.usage.input_tokens + len(step.prompt_token_ids or ()),
             output_tokens=self.usage.output_tokens if self._makes_frames else self._tokens,
             steps=self.usage.steps + 1,
+            postprocess_seconds=self.usage.postprocess_seconds + postprocess_s,
         )

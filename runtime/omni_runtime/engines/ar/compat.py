@@ -9,6 +9,7 @@ import multiprocessing
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import vllm
@@ -129,6 +130,17 @@ class Vllm:
     async def weight_bytes(self) -> int:
         """Of all ranks."""
         return sum(await self._llm.collective_rpc("omni_weight_bytes"))
+
+    async def start_profile(self, trace: Path, max_steps: int) -> None:
+        """vLLM's own profiler has one folder for its whole life; ours writes one trace, of the first rank's steps."""
+        await self._llm.collective_rpc("omni_start_profile", args=(str(trace), max_steps))
+
+    async def stop_profile(self) -> int:
+        """The steps in the trace; raises OSError if it could not be written."""
+        steps, failure = (await self._llm.collective_rpc("omni_stop_profile"))[0]
+        if failure:
+            raise OSError(0, failure)
+        return int(steps)
 
     async def reset_prefix_cache(self) -> bool:
         return bool(await self._llm.reset_prefix_cache())

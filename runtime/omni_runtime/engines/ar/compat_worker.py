@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Mapping
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -21,6 +22,7 @@ from omni_runtime.engines.ar.frames import FrameMaker
 from omni_runtime.engines.ar.row_input import RowInput
 from omni_runtime.engines.ar.settings import LAYERS_KEY, MODELS_KEY
 from omni_runtime.engines.ar.state_sender import InnerLayers, StateSender
+from omni_runtime.engines.ar.step_recorder import StepRecorder
 
 PR_SET_PDEATHSIG = 1
 
@@ -52,6 +54,7 @@ class WorkerExtension:
     model_runner: Any
     rank: int
     omni_inner_layers: InnerLayers
+    omni_recorder: StepRecorder
 
     def omni_keep_layers(self, layers: list[int]) -> None:
         """Once the model is loaded, and before graphs are captured."""
@@ -67,6 +70,20 @@ class WorkerExtension:
         """From now on, each step's states leave for `address`; every rank has them, and the first one sends them."""
         if self.rank == 0:
             StateSender(self.model_runner, layers, self.omni_inner_layers, address)
+
+    def omni_start_profile(self, trace: str, max_steps: int) -> None:
+        """The first rank records its next steps."""
+        if self.rank == 0:
+            self.omni_recorder = StepRecorder(self.model_runner, Path(trace), max_steps)
+
+    def omni_stop_profile(self) -> tuple[int, str]:
+        """The steps that were recorded, and why they could not be written, if so."""
+        if self.rank != 0:
+            return 0, ""
+        try:
+            return self.omni_recorder.finished(), ""
+        except OSError as error:
+            return 0, str(error.strerror)
 
     def omni_weight_bytes(self) -> int:
         return sum(parameter.nbytes for parameter in self.model_runner.get_model().parameters())

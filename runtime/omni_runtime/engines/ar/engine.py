@@ -1,5 +1,6 @@
 """The ar engine: a model that makes tokens one after another, on vLLM, behind the protocol that the worker drives."""
 
+import logging
 import multiprocessing
 import os
 from collections.abc import AsyncGenerator, Iterator, Mapping
@@ -7,6 +8,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ from omni_runtime.engines.items import gathered
 from omni_runtime.engines.parameters import parameters_for
 from omni_runtime.engines.protocol import (
     EngineDiedError,
+    Profile,
     ReportLoading,
     SleepLevel,
     StageEvent,
@@ -33,6 +36,8 @@ from omni_runtime.families.protocol import RowPart
 
 if TYPE_CHECKING:
     from omni_runtime.engines.ar.model import LoadedModel
+
+logger = logging.getLogger(__name__)
 
 
 def create(stage_file: StageFile) -> "ArEngine":
@@ -55,6 +60,9 @@ class ArEngine:
         self._model: LoadedModel | None = None
         self._pulse = _Pulse()
         self._sleep_level: SleepLevel = 1
+        self._trace: Path | None = None
+        self.weights_bytes = 0
+        """Of all ranks: 0 until they are loaded, and while they are away."""
 
     async def load(self, report: ReportLoading) -> None:
         began = monotonic()
@@ -66,6 +74,7 @@ class ArEngine:
         await model.open()
         report("running a self-test")
         await model.run_self_test()
+        self.weights_bytes = await model.vllm.weight_bytes()
         self._model = model
 
     async def run(self, request: StageRequest) -> AsyncGenerator[StageEvent, None]:
@@ -75,6 +84,7 @@ class ArEngine:
             steps = await self._steps(model, request, asked, answer.states_key)
             async with aclosing(self._pulse.felt(steps)) as felt:
                 async for step in felt:
+                    answer.shared(model.vllm.unfinished)
                     for item in await answer.items(step):
                         yield item
         yield answer.usage
@@ -102,14 +112,13 @@ class ArEngine:
 
     async def sleep(self, level: SleepLevel) -> int:
         """A device's memory vLLM gives back by itself; on CPUs its processes end, and with them all that they hold."""
-        model = self._loaded()
-        freed = await model.vllm.weight_bytes()
+        model, freed = self._loaded(), self.weights_bytes
         if self._settings.vllm_sleeps:
             await model.vllm.sleep(level)
         else:
             self._model = None
             await self._end(model)
-        self._sleep_level = level
+        self._sleep_level, self.weights_bytes = level, 0
         return freed
 
     async def wake(self, report: ReportLoading) -> None:
@@ -120,18 +129,42 @@ class ArEngine:
         await self._model.vllm.wake(self._sleep_level)
         report("running a self-test")
         await self._model.run_self_test()
+        self.weights_bytes = await self._model.vllm.weight_bytes()
+
+    @property
+    def is_profiling(self) -> bool:
+        """A trace is there once it is whole."""
+        return self._trace is not None and not self._trace.exists()
+
+    async def start_profile(self, trace: Path, max_steps: int) -> None:
+        await self._loaded().vllm.start_profile(trace, max_steps)
+        self._trace = trace
+
+    async def stop_profile(self) -> Profile | None:
+        trace, self._trace = self._trace, None
+        if trace is None:
+            return None
+        return Profile(trace, await self._loaded().vllm.stop_profile())
 
     async def reset_cache(self) -> int:
         """vLLM forgets all prefixes and does not say how many there were: 1 stands for the whole cache."""
         return int(await self._loaded().vllm.reset_prefix_cache())
 
     async def close(self) -> None:
+        if self._model is not None and self.is_profiling and not self._model.vllm.has_died:
+            await self._write_profile()
         model, self._model = self._model, None
         if model is not None:
             await self._end(model)
         else:
             _end_start()
         self._thread.stop()
+
+    async def _write_profile(self) -> None:
+        try:
+            await self.stop_profile()
+        except OSError as error:
+            logger.warning("the trace was not written: %s", error.strerror)
 
     async def _end(self, model: "LoadedModel") -> None:
         await model.close()

@@ -1,12 +1,12 @@
-"""Qwen2.5-Omni's talker on transformers' own layers: a token of one speech at a time, as its `generate` makes them."""
+"""Qwen2.5-Omni's talker on transformers' own layers: a code of each of several speeches, as its `generate` makes it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from transformers import (
-    DynamicCache,
     LogitsProcessorList,
+    MinNewTokensLengthLogitsProcessor,
     Qwen2_5OmniConfig,
     Qwen2_5OmniTalkerForConditionalGeneration,
     RepetitionPenaltyLogitsProcessor,
@@ -23,6 +23,7 @@ from omni_runtime.families.checkpoint_part import load_module, read_config, tabl
 from omni_runtime.families.qwen2_5_omni import talker_input
 from omni_runtime.families.qwen2_5_omni.voices import Voice, read_voices, voice_of
 from omni_runtime.families.reply_rows import ReplyRows
+from omni_runtime.families.row_cache import RowCache, RowsCache, length
 from omni_runtime.library_logs import tame_transformers
 from omni_runtime.stepping import weights
 from omni_runtime.stepping.loading import LoadPlan
@@ -51,7 +52,8 @@ class Speech:
     words: int = 0
     words_said: int = 0
     """To the reply: a word is, once the next one is there."""
-    cache: DynamicCache | None = None
+    cache: RowCache = ()
+    processors: LogitsProcessorList | None = None
     codes: list[int] = field(default_factory=list)
     is_done: bool = False
 
@@ -133,14 +135,24 @@ class Talker:
         return 0
 
     def speak(self, speech: Speech) -> Payload | None:
-        """One more code; one step later than it was heard, as the token that ends the speech is none."""
-        if speech.is_done:
-            return None
-        code = self._chosen(speech, self._logits(speech))
-        speech.codes.append(code)
-        is_over = code in talker_input.stop_ids(self._config)
-        speech.is_done = is_over or len(speech.codes) == speech.max_frames
-        return None if is_over else {"codes": to_array(torch.tensor([[code]], dtype=torch.int32))}
+        (item,) = self.speak_together([speech])
+        return item
+
+    def speak_together(self, speeches: Sequence[Speech]) -> list[Payload | None]:
+        """One more code of each; None one step after its last, as the token that ends a speech is none."""
+        ended = [speech.is_done for speech in speeches]
+        going = [speech for speech in speeches if not speech.is_done]
+        drawn = [speech.generator.get_state() for speech in going]
+        chosen = list[int]()
+        try:
+            logits, caches = self._logits(going) if going else (torch.empty(0), [])
+            chosen += [self._chosen(speech, row[None]) for speech, row in zip(going, logits, strict=True)]
+        finally:
+            if len(chosen) < len(going):
+                for speech, state in zip(going, drawn, strict=True):
+                    speech.generator.set_state(state)
+        said = iter([self._say(*each) for each in zip(going, chosen, caches, strict=True)])
+        return [None if has_ended else next(said) for has_ended in ended]
 
     def _rows(self, speech: Speech, item: Payload) -> torch.Tensor:
         """Of what the thinker has read since the item before."""
@@ -159,29 +171,36 @@ class Talker:
         answered = [NO_MEDIA] * (len(states) - len(read))
         return talker_input.select([*read, *answered], embeddings, states, self._media)
 
-    def _logits(self, speech: Speech) -> torch.Tensor:
-        """Of the next code."""
-        if speech.cache is None:
-            speech.cache = DynamicCache(config=self._config)
-            rows = self._prompt_rows(speech)
+    def _say(self, speech: Speech, code: int, cache: RowCache) -> Payload | None:
+        is_over = code in talker_input.stop_ids(self._config)
+        speech.codes.append(code)
+        speech.cache = cache
+        speech.is_done = is_over or len(speech.codes) == speech.max_frames
+        return None if is_over else {"codes": to_array(torch.tensor([[code]], dtype=torch.int32))}
+
+    def _logits(self, speeches: Sequence[Speech]) -> tuple[torch.Tensor, list[RowCache]]:
+        """Of each one's next code, and what is known of it then. One that has not begun is alone."""
+        if speeches[0].cache:
+            rows = torch.stack([self._step_row(speech) for speech in speeches])[:, None]
         else:
-            code = torch.tensor(speech.codes[-1], device=self._module.device)
-            own = self._module.get_input_embeddings()(code)
-            rows = talker_input.step_row(own, speech.reply, len(speech.codes) - 1)[None]
-        first = speech.cache.get_seq_length()
-        positions = torch.arange(first, first + len(rows), device=self._module.device).expand(3, -1)
-        if speech.positions is not None:
-            # What follows the prompt follows the furthest of it.
-            ahead = int(speech.positions.max()) + 1 - len(speech.positions)
-            positions = positions + ahead if first else speech.positions.T
+            (speech,) = speeches
+            rows = self._prompt_rows(speech)[None]
+        cache, new = RowsCache([speech.cache for speech in speeches]), rows.shape[1]
+        hidden = self._module.thinker_to_talker_proj(rows)
         made = self._module.model(
-            inputs_embeds=self._module.thinker_to_talker_proj(rows)[None],
-            position_ids=positions[:, None],
-            past_key_values=speech.cache,
+            inputs_embeds=hidden,
+            position_ids=torch.stack([_positions(speech, new) for speech in speeches], dim=1).to(hidden.device),
+            attention_mask=dict.fromkeys(self._config.layer_types, cache.mask(new, hidden.dtype, hidden.device)),
+            past_key_values=cache,
             use_cache=True,
         )
         logits: torch.Tensor = self._module.codec_head(made.last_hidden_state[:, -1]).float()
-        return logits
+        return logits, cache.grown()
+
+    def _step_row(self, speech: Speech) -> torch.Tensor:
+        code = torch.tensor(speech.codes[-1], device=self._module.device)
+        own = self._module.get_input_embeddings()(code)
+        return talker_input.step_row(own, speech.reply, len(speech.codes) - 1)
 
     def _prompt_rows(self, speech: Speech) -> torch.Tensor:
         table = self._module.get_input_embeddings().weight
@@ -190,19 +209,24 @@ class Talker:
         return talker_input.prompt_rows(speech.rows[: len(speech.prompt_ids)], speech.reply, speech.thinker, codec)
 
     def _chosen(self, speech: Speech, logits: torch.Tensor) -> int:
-        said = talker_input.prompt_ids(self._config, len(speech.prompt_ids)) + speech.codes
-        scores = self._processors(speech)(torch.tensor([said], device=logits.device), logits)
+        prompt = talker_input.prompt_ids(self._config, len(speech.prompt_ids))
+        said = torch.tensor([prompt + speech.codes], device=logits.device)
+        speech.processors = speech.processors or self._processors(speech, len(prompt))
+        scores = speech.processors(said, logits)
         if speech.number("temperature", 0.9) == 0:
             return int(scores.argmax())
         return int(torch.multinomial(scores.softmax(-1), 1, generator=speech.generator))
 
-    def _processors(self, speech: Speech) -> LogitsProcessorList:
+    def _processors(self, speech: Speech, prompt_length: int) -> LogitsProcessorList:
         """As `generate` lines them up."""
-        suppressed = list(talker_input.suppressed_ids(self._config))
+        device = str(self._module.device)
+        suppressed, ends = (list(ids(self._config)) for ids in (talker_input.suppressed_ids, talker_input.stop_ids))
+        least = int(speech.number("min_tokens", 0))
         processors = LogitsProcessorList(
             [
                 RepetitionPenaltyLogitsProcessor(speech.number("repetition_penalty", 1.05)),
-                SuppressTokensLogitsProcessor(suppressed, device=str(self._module.device)),
+                MinNewTokensLengthLogitsProcessor(prompt_length, least, ends, device=device),
+                SuppressTokensLogitsProcessor(suppressed, device=device),
             ]
         )
         temperature, top_k, top_p = (
@@ -215,6 +239,15 @@ class Talker:
             if top_p < 1:
                 processors.append(TopPLogitsWarper(float(top_p)))
         return processors
+
+
+def _positions(speech: Speech, new: int) -> torch.Tensor:
+    """Of the next rows, of shape (3, new). What follows the prompt follows the furthest of it."""
+    first, prompt = length(speech.cache), speech.positions
+    if prompt is not None and not first:
+        return prompt.T
+    ahead = 0 if prompt is None else int(prompt.max()) + 1 - len(prompt)
+    return torch.arange(first + ahead, first + ahead + new).expand(3, -1)
 
 
 def _ids(item: Payload, name: str) -> list[int]:
