@@ -93,7 +93,7 @@ class PromptBuilder:
         else:
             tag = (config.codec_language_id or {})[language]
             ids = [config.codec_think_id, config.codec_think_bos_id, tag, config.codec_think_eos_id]
-        voice = [] if timbre.row is None else [timbre.row[None]]
+        voice = [] if timbre.row is None else [timbre.row[None].to(self._module.dtype)]
         padding = self._module.codec_rows((config.codec_pad_id,))
         return torch.cat((self._module.codec_rows(ids), *voice, padding, self._begin()))
 
