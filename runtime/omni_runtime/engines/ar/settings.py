@@ -158,10 +158,16 @@ class ArSettings:
             "max_model_len": block.max_model_length,
             "max_num_batched_tokens": block.max_batched_tokens,
             "quantization": block.quantization,
-            "max_loras": len(block.loras) or None,
+            "max_loras": self._lora_slots or None,
             "max_lora_rank": _room_for_rank(block.max_lora_rank) if block.loras else None,
         }
         return arguments | {name: value for name, value in optional.items() if value is not None}
+
+    @property
+    def _lora_slots(self) -> int:
+        """On CPUs vLLM takes the last slot for requests without an adapter, beside others with one: it stays empty."""
+        adapters = len(self.block.loras)
+        return adapters + 1 if adapters and self.is_on_cpu else adapters
 
     def _part_arguments(self) -> dict[str, object]:
         """What the family says of the part; what it leaves out is as for any model."""

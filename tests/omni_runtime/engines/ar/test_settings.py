@@ -65,10 +65,11 @@ def test_parallelism_is_passed_on_and_decides_in_which_processes_the_model_runs(
     assert str(arguments["distributed_executor_backend"]).endswith(".ProcessPerDevice")
 
 
-def test_adapters_switch_lora_on():
+def test_adapters_switch_lora_on_and_on_cpus_one_more_slot_stays_empty():
     loras = [{"name": "poet", "path": "adapters/poet"}, {"name": "judge", "path": "adapters/judge"}]
-    arguments = settings(loras=loras, max_lora_rank=20).engine_arguments()
+    arguments = settings(Vendor.NVIDIA, loras=loras, max_lora_rank=20).engine_arguments()
     assert (arguments["enable_lora"], arguments["max_loras"], arguments["max_lora_rank"]) == (True, 2, 32)
+    assert settings(loras=loras).engine_arguments()["max_loras"] == 3
     assert settings().engine_arguments()["enable_lora"] is False
 
 
