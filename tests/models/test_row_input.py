@@ -68,7 +68,6 @@ def part(values: list[float], position: int, kinds: list[RowKind], located: Any 
 
 PROMPT = part([1.0, 2.0, 3.0], 0, [RowKind.WORD, RowKind.MEDIUM, RowKind.ADDED], [[0, 0, 0], [1, 1, 5], [6, 6, 6]])
 FIRST, LATER = part([4.0], 3, [RowKind.ADDED]), part([5.0, 6.0], 4, [RowKind.ADDED] * 2)
-LATER["positions"] = FIRST["positions"] = PROMPT["positions"]
 
 
 @pytest.fixture

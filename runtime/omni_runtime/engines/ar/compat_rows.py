@@ -81,7 +81,7 @@ class RowFeed:
             "position": position,
             "kinds": bytes(kinds or (RowKind.ADDED,) * rows.shape[0]),
             "begin": self._begin,
-            "positions": self._positions,
+            "positions": None if position else self._positions,
         }
 
     async def _last_token(self) -> int:

@@ -31,7 +31,7 @@ class Source:
     rows: list[torch.Tensor] = field(default_factory=list)
     kinds: bytearray = field(default_factory=bytearray)
     positions: list[list[int]] | None = None
-    """Of the prompt's tokens in time, height and width, if those are not its tokens counted."""
+    """Of the prompt's tokens in time, height and width, if those are not its tokens counted; they come with it."""
     _last_part: Any = None
 
     def take(self, part: Mapping[str, Any]) -> None:
@@ -42,7 +42,7 @@ class Source:
         self._last_part = part
         self.rows[part["position"] :] = rows.view(-1, part["width"]).unbind()
         self.kinds[part["position"] :] = part["kinds"]
-        self.positions = part["positions"]
+        self.positions = self.positions or part["positions"]
 
     def at(self, position: int) -> tuple[torch.Tensor, RowKind]:
         place = min(position, len(self.rows) - 1)
