@@ -37,6 +37,10 @@ class PatientHandler(QueueHandler):
         except queue.Full:
             self._dropped += 1
 
+    def pass_on(self, line: str) -> None:
+        """A line that is written already, after all that was logged before it."""
+        self.enqueue(line)
+
     def close(self) -> None:
         """The lines that wait are written, if they are read within a second."""
         with suppress(queue.Full):

@@ -38,8 +38,11 @@ def log_fields(**fields: str) -> Iterator[None]:
         _bound.reset(token)
 
 
-def configure_logging(as_json: bool = False, level: str = "info", **fields: str) -> None:
-    """Sends log lines from one of LEVELS on to standard error; `fields` (stage, replica) are on every line."""
+def configure_logging(as_json: bool = False, level: str = "info", **fields: str) -> PatientHandler:
+    """Sends log lines from one of LEVELS on to standard error; `fields` (stage, replica) are on every line.
+
+    Returns what writes them, for whoever has lines of other processes to pass on.
+    """
     _skip_unused_record_fields()
     handler = PatientHandler(sys.stderr)
     handler.setFormatter(JsonFormatter(fields) if as_json else TextFormatter(fields))
@@ -47,6 +50,7 @@ def configure_logging(as_json: bool = False, level: str = "info", **fields: str)
     logging.basicConfig(level=max(number, logging.INFO), handlers=[handler], force=True)
     for name in OURS:
         logging.getLogger(name).setLevel(number)
+    return handler
 
 
 def _skip_unused_record_fields() -> None:

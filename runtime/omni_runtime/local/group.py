@@ -131,13 +131,13 @@ def _terminated() -> asyncio.Event:
 
 def main() -> int:
     arguments = _parser().parse_args()
-    configure_logging(as_json=True)
+    log = configure_logging(as_json=True)
     try:
         file = GroupFile.model_validate_json(arguments.group_file.read_bytes())
     except (OSError, ValidationError) as error:
         logger.error("group file %s cannot be used: %s", arguments.group_file, " ".join(str(error).split()))
         return ExitCode.MISCONFIGURED
-    return asyncio.run(run_group(file, f"0.0.0.0:{arguments.health_port}", dict(os.environ), _say))
+    return asyncio.run(run_group(file, f"0.0.0.0:{arguments.health_port}", dict(os.environ), log.pass_on))
 
 
 def _parser() -> ArgumentParser:
@@ -145,11 +145,6 @@ def _parser() -> ArgumentParser:
     parser.add_argument("--group-file", type=Path, default=Path(GROUP_FILE_PATH), help="JSON file of the group")
     parser.add_argument("--health-port", type=int, default=GROUP_HEALTH_PORT, help="where the kubelet asks")
     return parser
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
 
 
 if __name__ == "__main__":

@@ -39,6 +39,16 @@ def test_lines_are_written_in_order_by_the_time_the_handler_is_closed():
     assert stream.getvalue().splitlines() == [f"line {number}" for number in range(100)]
 
 
+def test_lines_of_others_keep_their_place_among_ours():
+    stream = io.StringIO()
+    handler = PatientHandler(stream)
+    logger_of(handler).info("a stage ended")
+    handler.pass_on("the stage's last words")
+    logger_of(handler).info("its pod ends with it")
+    handler.close()
+    assert stream.getvalue().splitlines() == ["a stage ended", "the stage's last words", "its pod ends with it"]
+
+
 def test_lines_that_nobody_reads_are_dropped_and_counted():
     stream = StuckStream()
     handler = PatientHandler(stream, most_lines=2)
