@@ -13,6 +13,7 @@ from omni_contract.api.v1alpha1 import DiffusionEngine, EngineBlock, FakeEngine
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.exit_codes import MEANINGS, ExitCode
 from omni_runtime.engines.protocol import ReportLoading
+from omni_runtime.families.registry import FAMILIES
 from omni_runtime.worker.errors import LoadError, StartupTimedOutError
 from omni_runtime.worker.process import load
 from omni_runtime.worker.states import State
@@ -70,8 +71,7 @@ async def test_loading_that_takes_too_long_is_told_apart_from_any_other_timeout(
         (
             DiffusionEngine(),
             ExitCode.MISCONFIGURED,
-            'stage "denoiser" cannot start: no family is named "no-such"; '
-            "known are qwen-image, qwen2.5-omni, qwen3-omni",
+            f'stage "denoiser" cannot start: no family is named "no-such"; known are {", ".join(FAMILIES.names())}',
         ),
     ],
     ids=["cannot load", "cannot be made"],
