@@ -8,6 +8,7 @@ import torch
 
 from omni_runtime.generation.decoder import Stream, Turn
 from omni_runtime.stepping.batching import BatchShare
+from omni_runtime.stepping.change import Change
 
 
 class Seat:
@@ -32,7 +33,7 @@ class Seat:
         self._is_in_step = False
         self._made: torch.Tensor | None = None
         self._error: BaseException | None = None
-        self._changed = asyncio.Event()
+        self._change = Change()
 
     @property
     def batch_key(self) -> str:
@@ -48,7 +49,7 @@ class Seat:
             self._lead_in = self._frames + lead_in
         self._waiting.append(codes)
         self._arrive()
-        await self._until(lambda: not self._stream.has_work(self._frames, False))
+        await self._change.until(lambda: not self._stream.has_work(self._frames, False))
 
     def end(self) -> None:
         """There are no more frames."""
@@ -58,12 +59,12 @@ class Seat:
     def fail(self, error: BaseException) -> None:
         """The request ends with the error; the first one counts."""
         self._error = self._error or error
-        self._notify()
+        self._change.notify()
 
     async def sound(self) -> AsyncGenerator[torch.Tensor, None]:
         """Each piece as it is made; raises the error that ended the request."""
         while True:
-            await self._until(lambda: self._made is not None or self._error is not None or self._is_done)
+            await self._change.until(lambda: self._made is not None or self._error is not None or self._is_done)
             if self._error is not None:
                 raise self._error
             if self._made is None:
@@ -80,7 +81,7 @@ class Seat:
         lead_in = min(self._lead_in, 0 if codes is None else codes.shape[1])
         self._lead_in -= lead_in
         self.turn = Turn(self._stream, codes, lead_in)
-        self._notify()
+        self._change.notify()
 
     def give(self, samples: torch.Tensor | None) -> None:
         """What the step made."""
@@ -89,11 +90,11 @@ class Seat:
     def release(self) -> None:
         """The step is over for it, however it ended."""
         self._is_in_step = False
-        self._notify()
+        self._change.notify()
 
     async def left(self) -> None:
         """Returns once no step works for it any more."""
-        await self._until(lambda: not self._is_in_step)
+        await self._change.until(lambda: not self._is_in_step)
 
     @property
     def _frames(self) -> int:
@@ -115,7 +116,7 @@ class Seat:
     def _look(self) -> None:
         if self._has_work:
             self._on_work()
-        self._notify()
+        self._change.notify()
 
     def _taken(self) -> torch.Tensor | None:
         if not self._waiting:
@@ -126,11 +127,3 @@ class Seat:
         if waiting.shape[1] > limit:
             self._waiting.append(waiting[:, limit:])
         return waiting[:, :limit]
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def _until(self, holds: Callable[[], bool]) -> None:
-        while not holds():
-            await self._changed.wait()

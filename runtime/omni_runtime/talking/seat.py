@@ -1,12 +1,12 @@
 """One speech's place in the talker engine: what it has said and nobody has taken yet. All on the event loop."""
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from omni_contract.wire.payload import Payload
 from omni_runtime.stepping.batching import BatchShare
+from omni_runtime.stepping.change import Change
 
 ITEMS_AHEAD = 8
 """That a speech may be ahead of its reader: enough for readers who are on their way not to miss the next step."""
@@ -33,7 +33,7 @@ class Seat:
         self._is_in_step = False
         self._has_ended = False
         self._error: BaseException | None = None
-        self._changed = asyncio.Event()
+        self._change = Change()
 
     @property
     def batch_key(self) -> str:
@@ -50,7 +50,7 @@ class Seat:
 
     def fail(self, error: BaseException) -> None:
         self._error = self._error or error
-        self._notify()
+        self._change.notify()
 
     def begin(self) -> None:
         self._is_in_step = True
@@ -65,12 +65,12 @@ class Seat:
 
     def release(self) -> None:
         self._is_in_step = False
-        self._notify()
+        self._change.notify()
 
     async def items(self) -> AsyncGenerator[Payload, None]:
         """Each as it is made; raises the error that ended the request."""
         while True:
-            await self._until(lambda: bool(self._said) or self._has_ended or self._error is not None)
+            await self._change.until(lambda: bool(self._said) or self._has_ended or self._error is not None)
             if self._error is not None:
                 raise self._error
             if not self._said:
@@ -81,12 +81,4 @@ class Seat:
 
     async def left(self) -> None:
         """Returns once no step works for it any more."""
-        await self._until(lambda: not self._is_in_step)
-
-    def _notify(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
-
-    async def _until(self, holds: Callable[[], bool]) -> None:
-        while not holds():
-            await self._changed.wait()
+        await self._change.until(lambda: not self._is_in_step)

@@ -1,20 +1,17 @@
 """Which token comes next: a request's sampling parameters by vLLM's rules, with transformers' processors."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from transformers import (
     LogitsProcessorList,
     MinNewTokensLengthLogitsProcessor,
-    MinPLogitsWarper,
     RepetitionPenaltyLogitsProcessor,
-    TemperatureLogitsWarper,
-    TopKLogitsWarper,
-    TopPLogitsWarper,
 )
 
 from omni_runtime.engines.ar.sampling import Sampling
 from omni_runtime.engines.ar.step import Candidate, Chosen
+from omni_runtime.stepping.warpers import Warper, warpers
 
 
 class Choice:
@@ -50,9 +47,7 @@ class Choice:
         chosen = Candidate(token_id, float(logprobs[token_id]))
         return (Chosen(chosen, tuple(Candidate(identifier, value) for identifier, value in candidates)),)
 
-    def _lined_up(
-        self, prompt_length: int, ends: Sequence[int], device: torch.device
-    ) -> Iterator[Callable[..., torch.Tensor]]:
+    def _lined_up(self, prompt_length: int, ends: Sequence[int], device: torch.device) -> Iterator[Warper]:
         """In vLLM's order."""
         least = int(self._number("min_tokens", 0))
         if least and ends:
@@ -62,17 +57,11 @@ class Choice:
         present, frequent = self._number("presence_penalty", 0.0), self._number("frequency_penalty", 0.0)
         if present or frequent:
             yield OccurrencePenalties(prompt_length, present, frequent)
-        if not self._is_greedy:
-            yield from self._warpers()
-
-    def _warpers(self) -> Iterator[Callable[..., torch.Tensor]]:
-        yield TemperatureLogitsWarper(float(self._number("temperature", 1.0)))
-        if (least := self._number("min_p", 0.0)) > 0:
-            yield MinPLogitsWarper(least)
-        if (best := self._number("top_k", 0)) > 0:
-            yield TopKLogitsWarper(int(best))
-        if (part := self._number("top_p", 1.0)) < 1:
-            yield TopPLogitsWarper(part)
+        temperature, top_k, top_p, min_p = (
+            self._number(name, off)
+            for name, off in (("temperature", 1.0), ("top_k", 0), ("top_p", 1.0), ("min_p", 0.0))
+        )
+        yield from warpers(temperature, int(top_k), top_p, min_p)
 
     def _number(self, name: str, default: float) -> float:
         value = self._sampling.get(name, default)

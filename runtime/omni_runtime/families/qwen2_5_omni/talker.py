@@ -11,9 +11,6 @@ from transformers import (
     Qwen2_5OmniTalkerForConditionalGeneration,
     RepetitionPenaltyLogitsProcessor,
     SuppressTokensLogitsProcessor,
-    TemperatureLogitsWarper,
-    TopKLogitsWarper,
-    TopPLogitsWarper,
 )
 
 from omni_contract.wire.errors import ErrorCode, OmniError
@@ -29,6 +26,7 @@ from omni_runtime.stepping import weights
 from omni_runtime.stepping.loading import LoadPlan
 from omni_runtime.stepping.resident import Loading
 from omni_runtime.stepping.tensors import to_array, to_tensor
+from omni_runtime.stepping.warpers import warpers
 
 THINKER_TABLE = "thinker.model.embed_tokens.weight"
 NO_MEDIA = -1
@@ -232,12 +230,7 @@ class Talker:
         temperature, top_k, top_p = (
             speech.number(name, default) for name, default in (("temperature", 0.9), ("top_k", 40), ("top_p", 0.8))
         )
-        if temperature > 0:
-            processors.append(TemperatureLogitsWarper(float(temperature)))
-            if top_k > 0:
-                processors.append(TopKLogitsWarper(int(top_k)))
-            if top_p < 1:
-                processors.append(TopPLogitsWarper(float(top_p)))
+        processors.extend(warpers(temperature, int(top_k), top_p))
         return processors
 
 

@@ -6,18 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from transformers import (
-    LogitsProcessorList,
-    RepetitionPenaltyLogitsProcessor,
-    SuppressTokensLogitsProcessor,
-    TemperatureLogitsWarper,
-    TopKLogitsWarper,
-    TopPLogitsWarper,
-)
+from transformers import LogitsProcessorList, RepetitionPenaltyLogitsProcessor, SuppressTokensLogitsProcessor
 
 from omni_contract.wire.payload import Value
 from omni_runtime.engines.ar.sampling import RULES, refusal, sampling_of
 from omni_runtime.families.qwen3_tts.configuration import TalkerConfig
+from omni_runtime.stepping.warpers import warpers
 
 PREDICTOR = "subtalker_"
 """Before the names of the code predictor's parameters."""
@@ -43,11 +37,7 @@ class Choice:
 
     def __init__(self, temperature: float, top_k: int, top_p: float) -> None:
         self._is_greedy = temperature == 0
-        self._warpers = LogitsProcessorList([] if self._is_greedy else [TemperatureLogitsWarper(temperature)])
-        if not self._is_greedy and top_k > 0:
-            self._warpers.append(TopKLogitsWarper(top_k))
-        if not self._is_greedy and top_p < 1:
-            self._warpers.append(TopPLogitsWarper(top_p))
+        self._warpers = LogitsProcessorList(warpers(temperature, top_k, top_p))
 
     def of(self, logits: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Of shape (1, 1) for logits of shape (1, codes)."""
