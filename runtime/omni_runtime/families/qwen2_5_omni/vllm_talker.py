@@ -3,25 +3,23 @@
 It reads its part of the family's whole checkpoint. vLLM imports it in its own processes.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from typing import ClassVar
 
 import torch
 from torch import nn
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.logits_processor import LogitsProcessor
 from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead, VocabParallelEmbedding
-from vllm.model_executor.models.interfaces import SupportsMRoPE
 from vllm.model_executor.models.qwen2 import Qwen2Model
-from vllm.model_executor.models.utils import AutoWeightsLoader, maybe_prefix
+from vllm.model_executor.models.utils import maybe_prefix
 
 from omni_runtime.families.protocol import RowKind
-
-PREFIX = "talker."
-RENAMED = {"codec_head.": "lm_head."}
+from omni_runtime.families.vllm_talker import TalkerOnVllm
 
 
-class Talker(nn.Module, SupportsMRoPE):  # type: ignore[misc]
+class Talker(TalkerOnVllm):
+    renamed: ClassVar = {"codec_head.": "lm_head."}
+
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__()
         config = vllm_config.model_config.hf_config
@@ -43,34 +41,8 @@ class Talker(nn.Module, SupportsMRoPE):  # type: ignore[misc]
         bias = None if kind is RowKind.ADDED else projection.bias
         return nn.functional.linear(rows.to(projection.weight.dtype), projection.weight, bias)
 
-    def forward(
-        self,
-        input_ids: torch.Tensor,
-        positions: torch.Tensor,
-        intermediate_tensors: Any = None,
-        inputs_embeds: torch.Tensor | None = None,
-        **_: Any,
-    ) -> Any:
-        embedded = self.embed_input_ids(input_ids) if inputs_embeds is None else inputs_embeds
-        return self.model(None, positions, intermediate_tensors, embedded)
-
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """The code that starts the sound cannot come again."""
         logits: torch.Tensor = self.logits_processor(self.lm_head, hidden_states)
         logits[:, self._start] = -torch.inf
         return logits
-
-    def get_mrope_input_positions(self, input_tokens: list[int], mm_features: Any) -> tuple[torch.Tensor, int]:
-        return torch.arange(len(input_tokens)).expand(3, -1), 0
-
-    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
-        own = ((name.removeprefix(PREFIX), tensor) for name, tensor in weights if name.startswith(PREFIX))
-        loaded: set[str] = AutoWeightsLoader(self).load_weights((_renamed(name), tensor) for name, tensor in own)
-        return loaded
-
-
-def _renamed(name: str) -> str:
-    for old, new in RENAMED.items():
-        if name.startswith(old):
-            return new + name.removeprefix(old)
-    return name

@@ -3,27 +3,25 @@
 It reads its part of the family's whole checkpoint. vLLM imports it in its own processes.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.logits_processor import LogitsProcessor
 from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
-from vllm.model_executor.models.interfaces import SupportsMRoPE
 from vllm.model_executor.models.qwen3_moe import Qwen3MoeModel
-from vllm.model_executor.models.utils import AutoWeightsLoader, maybe_prefix
+from vllm.model_executor.models.utils import maybe_prefix
 
 from omni_runtime.families.code_predictor import CodePredictor, Draws
 from omni_runtime.families.protocol import RowKind
 from omni_runtime.families.qwen3_omni.talker_input import SUPPRESSED
-
-PREFIX = "talker."
-RENAMED = {"codec_head.": "lm_head.", "model.codec_embedding.": "model.embed_tokens."}
+from omni_runtime.families.vllm_talker import TalkerOnVllm
 
 
-class Talker(nn.Module, SupportsMRoPE):  # type: ignore[misc]
+class Talker(TalkerOnVllm):
+    renamed: ClassVar = {"codec_head.": "lm_head.", "model.codec_embedding.": "model.embed_tokens."}
+
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         super().__init__()
         config = vllm_config.model_config.hf_config
@@ -58,17 +56,6 @@ class Talker(nn.Module, SupportsMRoPE):  # type: ignore[misc]
     def compile_frames(self) -> None:
         self.code_predictor.compile_between()
 
-    def forward(
-        self,
-        input_ids: torch.Tensor,
-        positions: torch.Tensor,
-        intermediate_tensors: Any = None,
-        inputs_embeds: torch.Tensor | None = None,
-        **_: Any,
-    ) -> Any:
-        embedded = self.embed_input_ids(input_ids) if inputs_embeds is None else inputs_embeds
-        return self.model(None, positions, intermediate_tensors, embedded)
-
     def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor:
         """Behind the codes, the code that ends the speech alone can come."""
         logits: torch.Tensor = self.logits_processor(self.lm_head, hidden_states)
@@ -76,14 +63,6 @@ class Talker(nn.Module, SupportsMRoPE):  # type: ignore[misc]
         logits[:, -SUPPRESSED:] = -torch.inf
         logits[:, self._end] = end
         return logits
-
-    def get_mrope_input_positions(self, input_tokens: list[int], mm_features: Any) -> tuple[torch.Tensor, int]:
-        return torch.arange(len(input_tokens)).expand(3, -1), 0
-
-    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
-        own = ((name.removeprefix(PREFIX), tensor) for name, tensor in weights if name.startswith(PREFIX))
-        loaded: set[str] = AutoWeightsLoader(self).load_weights((_renamed(name), tensor) for name, tensor in own)
-        return loaded
 
 
 class Projection(nn.Module):  # type: ignore[misc]
@@ -97,10 +76,3 @@ class Projection(nn.Module):  # type: ignore[misc]
     def forward(self, rows: torch.Tensor) -> torch.Tensor:
         projected: torch.Tensor = self.linear_fc2(nn.functional.silu(self.linear_fc1(rows)))
         return projected
-
-
-def _renamed(name: str) -> str:
-    for old, new in RENAMED.items():
-        if name.startswith(old):
-            return new + name.removeprefix(old)
-    return name
