@@ -1,5 +1,10 @@
 """Messages with pictures, sound and video: by name, as the judges take them, and as the frontend hands them on."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy
 
 from omni_contract.wire.payload import Array
@@ -56,3 +61,12 @@ def as_payload(messages):
                 return {"type": "video", "frames": array, "fps": 2.0} | sound_of(one)
 
     return {"messages": [{**message, "content": [resolved(one) for one in message["content"]]} for message in messages]}
+
+
+def judged(script: str, model: Path, requests, folder: Path):
+    """The arrays that a judge, a script of this folder, makes of the requests; `folder` is for its files."""
+    numpy.savez(folder / "media.npz", **MEDIA)
+    command = [sys.executable, Path(__file__).with_name(script), model, folder / "media.npz", folder / "out.npz"]
+    done = subprocess.run(command, input=json.dumps(requests), capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return numpy.load(folder / "out.npz")

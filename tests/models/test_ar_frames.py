@@ -1,10 +1,6 @@
 """Thinker and talker of a tiny Qwen3-Omni in engines of their own: frames equal to transformers' whole model."""
 
 import asyncio
-import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy
@@ -15,12 +11,11 @@ from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array, Payload, Value
 from omni_runtime.engines.protocol import StageItem, StageRequest, StageUsage
 from tests.models.ar_engines import ar_file, loaded
-from tests.models.media_requests import MEDIA
+from tests.models.media_requests import judged
 from tests.models.thoughts import EDGE, chunks, said, shown, thought, whole, words
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-JUDGE = Path(__file__).with_name("ar_frames_reference.py")
 ON = "talker->code2wav"
 GREEDY: dict[str, Value] = {"temperature": 0.0, "max_tokens": 21}
 DRAWN: dict[str, Value] = {"max_tokens": 21, "seed": 7}
@@ -38,13 +33,8 @@ def tiny(tiny_checkpoint):
 
 
 @pytest.fixture(scope="module")
-def judged(tiny, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("judge")
-    numpy.savez(folder / "media.npz", **MEDIA)
-    command = [sys.executable, JUDGE, tiny, folder / "media.npz", folder / "out.npz"]
-    done = subprocess.run(command, input=json.dumps(REQUESTS), capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return numpy.load(folder / "out.npz")
+def reference(tiny, tmp_path_factory):
+    return judged("ar_frames_reference.py", tiny, REQUESTS, tmp_path_factory.mktemp("judge"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -81,16 +71,16 @@ async def frames(talker: Any, request: StageRequest) -> list[list[int]]:
     return made
 
 
-def wanted(judged: Any, number: int) -> list[list[int]]:
-    codes: list[list[int]] = judged[f"codes.{number}"].T.tolist()
+def wanted(reference: Any, number: int) -> list[list[int]]:
+    codes: list[list[int]] = reference[f"codes.{number}"].T.tolist()
     return codes
 
 
-async def test_frames_equal_those_of_transformers_alone_and_together(talker, thoughts, judged):
+async def test_frames_equal_those_of_transformers_alone_and_together(talker, thoughts, reference):
     assert [words(items) for items in thoughts] == [
-        judged[f"text.{number}"].tolist() for number in range(len(REQUESTS))
+        reference[f"text.{number}"].tolist() for number in range(len(REQUESTS))
     ]
-    every = [wanted(judged, number) for number in range(len(REQUESTS))]
+    every = [wanted(reference, number) for number in range(len(REQUESTS))]
     asked = [(items, request["voice"]) for items, request in zip(thoughts, REQUESTS, strict=True)]
     alone = [await frames(talker, speech(*one, **GREEDY)) for one in asked]
     together = await asyncio.gather(
@@ -102,11 +92,11 @@ async def test_frames_equal_those_of_transformers_alone_and_together(talker, tho
 
 
 @pytest.mark.parametrize("size", [1, 4, 100])
-async def test_frames_are_the_same_however_the_thinkers_rows_come(talker, thoughts, judged, size):
-    assert await frames(talker, streamed(thoughts[1], size, "Ethan", **GREEDY)) == wanted(judged, 1)
+async def test_frames_are_the_same_however_the_thinkers_rows_come(talker, thoughts, reference, size):
+    assert await frames(talker, streamed(thoughts[1], size, "Ethan", **GREEDY)) == wanted(reference, 1)
 
 
-async def test_a_seed_makes_the_same_frames_in_ten_runs_and_among_sixteen_neighbours(talker, thoughts, judged):
+async def test_a_seed_makes_the_same_frames_in_ten_runs_and_among_sixteen_neighbours(talker, thoughts, reference):
     first = await frames(talker, speech(thoughts[1], "Ethan", **DRAWN))
     for size in (1, 4, 100) * 3:
         assert await frames(talker, streamed(thoughts[1], size, "Ethan", **DRAWN)) == first
@@ -116,7 +106,7 @@ async def test_a_seed_makes_the_same_frames_in_ten_runs_and_among_sixteen_neighb
     )
     assert crowd[0] == first
     assert len({str(one) for one in crowd}) == 17
-    assert first != wanted(judged, 1)
+    assert first != wanted(reference, 1)
 
 
 async def test_a_voice_that_is_not_there_is_refused(talker, thoughts):

@@ -1,10 +1,6 @@
 """The thinker of a tiny Qwen2.5-Omni: pictures, sound and video in, tokens equal to transformers' own."""
 
 import asyncio
-import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy
 import pytest
@@ -16,11 +12,10 @@ from omni_contract.wire.payload import Array
 from omni_runtime.engines.protocol import StageItem, StageRequest
 from omni_runtime.families.registry import family
 from tests.models.ar_engines import answer, ar_file, asked, loaded
-from tests.models.media_requests import MEDIA, RATE, as_payload, part, said
+from tests.models.media_requests import RATE, as_payload, judged, part, said
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-JUDGE = Path(__file__).with_name("ar_thinker_reference.py")
 GREEDY = {"temperature": 0.0, "max_tokens": 12, "min_tokens": 12}
 REQUESTS = [
     said("hello world"),
@@ -40,13 +35,8 @@ def tiny(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def judged(tiny, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("judge")
-    numpy.savez(folder / "media.npz", **MEDIA)
-    command = [sys.executable, JUDGE, tiny, folder / "media.npz", folder / "out.npz"]
-    done = subprocess.run(command, input=json.dumps(REQUESTS), capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return numpy.load(folder / "out.npz")
+def reference(tiny, tmp_path_factory):
+    return judged("ar_thinker_reference.py", tiny, REQUESTS, tmp_path_factory.mktemp("judge"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["vllm", "transformers"])
@@ -57,28 +47,28 @@ async def engine(request, tiny):
 
 
 @pytest.mark.case("runtime:B4")
-async def test_media_make_the_tokens_of_transformers_alone_and_together(engine, judged):
-    wanted = [judged[f"tokens.{number}"].tolist() for number in range(len(REQUESTS))]
+async def test_media_make_the_tokens_of_transformers_alone_and_together(engine, reference):
+    wanted = [reference[f"tokens.{number}"].tolist() for number in range(len(REQUESTS))]
     alone = [await answer(engine, asked(as_payload(one), **GREEDY)) for one in REQUESTS]
     together = await asyncio.gather(*(answer(engine, asked(as_payload(one), **GREEDY)) for one in REQUESTS))
     assert [one.token_ids for one in alone] == wanted
     assert [one.token_ids for one in together] == wanted
     assert [one.usage.input_tokens for one in alone] == [
-        len(judged[f"prompt.{number}"]) for number in range(len(REQUESTS))
+        len(reference[f"prompt.{number}"]) for number in range(len(REQUESTS))
     ]
 
 
-async def test_media_beside_a_prompt_with_placeholders_make_the_tokens_of_the_chat(engine, tiny, judged):
+async def test_media_beside_a_prompt_with_placeholders_make_the_tokens_of_the_chat(engine, tiny, reference):
     mixed = REQUESTS[3]
     tokenizer = AutoTokenizer.from_pretrained(tiny)
     text = tokenizer.apply_chat_template(mixed, tokenize=False, add_generation_prompt=True)
     (message,) = as_payload(mixed)["messages"]
     beside = [one for one in message["content"] if one["type"] != "text"]
     made = await answer(engine, asked({"prompt": text, "media": beside}, **GREEDY))
-    assert made.token_ids == judged["tokens.3"].tolist()
+    assert made.token_ids == reference["tokens.3"].tolist()
 
 
-async def test_hidden_states_equal_those_of_transformers_row_by_row(engine, judged):
+async def test_hidden_states_equal_those_of_transformers_row_by_row(engine, reference):
     """All at once, so that each step's rows have to be told apart."""
 
     async def states(number: int) -> dict[str, numpy.ndarray]:
@@ -86,8 +76,8 @@ async def test_hidden_states_equal_those_of_transformers_row_by_row(engine, judg
         items = [event async for event in engine.run(request) if isinstance(event, StageItem)]
         told = [item.payload for item in items if item.edge]
         assert [item.payload["token_ids"] for item in items if not item.edge] == [item["token_ids"] for item in told]
-        assert told[0]["prompt_token_ids"] == judged[f"prompt.{number}"].tolist()
-        placed = judged[f"positions.{number}"].tolist()
+        assert told[0]["prompt_token_ids"] == reference[f"prompt.{number}"].tolist()
+        placed = reference[f"positions.{number}"].tolist()
         counted = [[place] * 3 for place in range(len(placed))]
         assert positions(told[0], otherwise=counted) == placed
         rows = {layer: [floats(item["hidden"][layer]) for item in told] for layer in told[0]["hidden"]}
@@ -96,7 +86,7 @@ async def test_hidden_states_equal_those_of_transformers_row_by_row(engine, judg
     made = await asyncio.gather(*(states(number) for number in range(len(REQUESTS))))
     for number, of_request in enumerate(made):
         for layer, theirs in (("0", 0), ("1", 1), ("-1", 2)):
-            wanted = judged[f"states.{theirs}.{number}"]
+            wanted = reference[f"states.{theirs}.{number}"]
             assert of_request[layer].shape == wanted.shape
             assert numpy.abs(of_request[layer] - wanted).max() < 1e-4
 

@@ -1,11 +1,7 @@
 """Thinker and talker of a tiny Qwen2.5-Omni in engines of their own: codes equal to transformers' whole model."""
 
 import asyncio
-import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import numpy
 import pytest
@@ -17,12 +13,11 @@ from omni_contract.wire.payload import Array
 from omni_runtime.engines.protocol import StageItem, StageRequest, StageUsage
 from omni_runtime.families.registry import family
 from tests.models.ar_engines import ar_file, loaded
-from tests.models.media_requests import MEDIA
+from tests.models.media_requests import judged
 from tests.models.thoughts import EDGE, chunks, said, shown, thought, whole
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-JUDGE = Path(__file__).with_name("ar_talker_reference.py")
 ON = "talker->token2wav"
 TALKS = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "max_tokens": 20}
 
@@ -43,13 +38,8 @@ def tiny(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def judged(tiny, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("judge")
-    numpy.savez(folder / "media.npz", **MEDIA)
-    command = [sys.executable, JUDGE, tiny, folder / "media.npz", folder / "out.npz"]
-    done = subprocess.run(command, input=json.dumps(REQUESTS), capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return numpy.load(folder / "out.npz")
+def reference(tiny, tmp_path_factory):
+    return judged("ar_talker_reference.py", tiny, REQUESTS, tmp_path_factory.mktemp("judge"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -85,17 +75,17 @@ def streamed(stream, voice, number=0, **parameters):
     return StageRequest(f"t{number}", {}, {**TALKS, "voice": voice, **parameters}, (ON,), {EDGE: stream})
 
 
-def wanted(judged, number: int) -> list[int]:
-    tokens = judged[f"codes.{number}"].tolist()
+def wanted(reference, number: int) -> list[int]:
+    tokens = reference[f"codes.{number}"].tolist()
     ends = [place for place, token in enumerate(tokens) if token in (123, 125)]
     return tokens[: ends[0]] if ends else tokens
 
 
-async def test_codes_equal_those_of_transformers_alone_and_together(talker, thoughts, judged):
+async def test_codes_equal_those_of_transformers_alone_and_together(talker, thoughts, reference):
     assert [[token for item in items for token in item["token_ids"]] for items in thoughts] == [
-        judged[f"text.{number}"].tolist() for number in range(len(REQUESTS))
+        reference[f"text.{number}"].tolist() for number in range(len(REQUESTS))
     ]
-    every = [wanted(judged, number) for number in range(len(REQUESTS))]
+    every = [wanted(reference, number) for number in range(len(REQUESTS))]
     voices = [request["voice"] for request in REQUESTS]
     alone = [await codes(talker, speech(*one)) for one in zip(thoughts, voices, strict=True)]
     together = await asyncio.gather(
@@ -106,12 +96,12 @@ async def test_codes_equal_those_of_transformers_alone_and_together(talker, thou
 
 
 @pytest.mark.parametrize("size", [1, 4, 100])
-async def test_codes_are_the_same_however_the_thinkers_rows_come(talker, thoughts, judged, size):
+async def test_codes_are_the_same_however_the_thinkers_rows_come(talker, thoughts, reference, size):
     given = await codes(talker, streamed(chunks(thoughts[0], size), "Chelsie"))
-    assert given == wanted(judged, 0)
+    assert given == wanted(reference, 0)
 
 
-async def test_a_talker_speaks_while_its_thinker_thinks_and_keeps_nobody_from_speaking(talker, thoughts, judged):
+async def test_a_talker_speaks_while_its_thinker_thinks_and_keeps_nobody_from_speaking(talker, thoughts, reference):
     """One thinker pauses in the middle of its answer: codes have come by then, and another request runs to its end."""
     paused, go_on = asyncio.Event(), asyncio.Event()
 
@@ -140,8 +130,8 @@ async def test_a_talker_speaks_while_its_thinker_thinks_and_keeps_nobody_from_sp
     await heard_enough.wait()
     assert talker.heartbeat_age_s() < 60
     go_on.set()
-    assert await listening == wanted(judged, 0)
-    assert other == wanted(judged, 2)
+    assert await listening == wanted(reference, 0)
+    assert other == wanted(reference, 2)
 
 
 async def test_a_seed_makes_the_same_codes_in_ten_runs_and_among_sixteen_neighbours(talker, thoughts):
@@ -158,7 +148,7 @@ async def test_a_seed_makes_the_same_codes_in_ten_runs_and_among_sixteen_neighbo
 
 
 @pytest.mark.case("runtime:C3")
-async def test_a_thinker_that_breaks_off_ends_its_talker_alone(talker, thoughts, judged):
+async def test_a_thinker_that_breaks_off_ends_its_talker_alone(talker, thoughts, reference):
     async def broken() -> AsyncIterator[Chunk]:
         for item in thoughts[0][:4]:
             yield Chunk((item,))
@@ -167,7 +157,7 @@ async def test_a_thinker_that_breaks_off_ends_its_talker_alone(talker, thoughts,
     beside = asyncio.create_task(codes(talker, speech(thoughts[2], "Ethan", 2)))
     with pytest.raises(OmniError, match="the thinker is gone"):
         await codes(talker, streamed(broken(), "Chelsie"))
-    assert await beside == wanted(judged, 2)
+    assert await beside == wanted(reference, 2)
     assert talker.unfinished == 0
 
 
@@ -177,7 +167,7 @@ async def test_a_voice_that_is_not_there_is_refused(talker, thoughts):
     assert (caught.value.code, caught.value.param) == (ErrorCode.INVALID_REQUEST, "voice")
 
 
-async def test_closed_talkers_free_their_place(talker, thoughts, judged):
+async def test_closed_talkers_free_their_place(talker, thoughts, reference):
     """More than there are places for, each parked for ever on its thinker."""
 
     async def stuck() -> AsyncIterator[Chunk]:
@@ -192,4 +182,4 @@ async def test_closed_talkers_free_their_place(talker, thoughts, judged):
     for _ in range(3):
         await asyncio.gather(*(leave(number) for number in range(8)))
     async with asyncio.timeout(30):
-        assert await codes(talker, speech(thoughts[0], "Chelsie")) == wanted(judged, 0)
+        assert await codes(talker, speech(thoughts[0], "Chelsie")) == wanted(reference, 0)
