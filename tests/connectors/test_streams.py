@@ -1,18 +1,30 @@
 """Streams of chunks: in order, bounded, ended or broken, never silent."""
 
+from collections.abc import AsyncIterator
+from pathlib import Path
+
 import pytest
 
 from omni_contract.wire.errors import TransferError
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.connectors.connector_set import ConnectorSet
+from omni_runtime.connectors.protocol import MemoryPlace
 from omni_runtime.connectors.stream import BUFFER_CHUNKS
 from tests.connectors import payloads
+from tests.connectors.backends import Backend
 from tests.connectors.peer import PATIENCE_S, Peer, Refused
 
 pytestmark = pytest.mark.connectors
 
-MIB = 2**20
+KIB, MIB = 2**10, 2**20
+
+
+@pytest.fixture
+async def small_peer(large_backend: Backend, memory: MemoryPlace, tmp_path: Path) -> AsyncIterator[Peer]:
+    """One that can hold little, so that its streams cannot go far ahead of their readers."""
+    async with Peer(large_backend, memory, tmp_path, limit_bytes=256 * KIB) as producer:
+        yield producer
 
 
 async def chunks_of(consumer: ConnectorSet, handle: Handle) -> list[Payload]:
@@ -21,18 +33,18 @@ async def chunks_of(consumer: ConnectorSet, handle: Handle) -> list[Payload]:
 
 @pytest.mark.case("runtime:S5")
 async def test_a_producer_faster_than_its_consumer_loses_no_chunk_and_keeps_the_order(
-    large_peer: Peer, consumer: ConnectorSet
+    small_peer: Peer, consumer: ConnectorSet
 ):
-    handle = await large_peer.open_stream()
+    handle = await small_peer.open_stream()
     sizes = [(index * 977) % 5_000 for index in range(10 * BUFFER_CHUNKS)]
-    appending = large_peer.begin("append", handle=handle.SerializeToString().hex(), sizes=sizes)
-    assert (await large_peer.census()).payloads == 1
+    appending = small_peer.begin("append", handle=handle.SerializeToString().hex(), sizes=sizes)
+    assert (await small_peer.census()).payloads == 1
     assert not appending.done()
     received = []
     async for chunk in consumer.connector(handle.connector).chunks(handle, PATIENCE_S):
         received.append(chunk)
         if len(received) == len(sizes):
-            await large_peer.end_stream(handle)
+            await small_peer.end_stream(handle)
     assert received == [payloads.raw(size_bytes, index) for index, size_bytes in enumerate(sizes)]
 
 
@@ -89,13 +101,13 @@ async def test_a_stream_that_nobody_feeds_ends_at_the_readers_deadline(large_pee
             pass
 
 
-async def test_the_producer_learns_that_its_consumer_has_left(large_peer: Peer, consumer: ConnectorSet):
-    handle = await large_peer.open_stream()
-    appending = large_peer.begin("append", handle=handle.SerializeToString().hex(), sizes=[10] * (2 * BUFFER_CHUNKS))
+async def test_the_producer_learns_that_its_consumer_has_left(small_peer: Peer, consumer: ConnectorSet):
+    handle = await small_peer.open_stream()
+    appending = small_peer.begin("append", handle=handle.SerializeToString().hex(), sizes=[5_000] * 60)
     await consumer.release(handle)
     with pytest.raises(Refused, match="the stream was released"):
         await appending
-    await large_peer.wait_empty()
+    await small_peer.wait_empty()
 
 
 async def test_inline_says_that_it_carries_no_streams(consumer: ConnectorSet):

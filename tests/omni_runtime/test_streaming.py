@@ -13,12 +13,11 @@ from omni_contract.resolve import ResolvedModel
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Payload, Value
 from omni_runtime.connectors.protocol import MemoryPlace
-from omni_runtime.connectors.stream import BUFFER_CHUNKS
 from omni_runtime.orchestrator.request import Completed, FinalChunk, SessionRequest, SessionResult
 from omni_runtime.orchestrator.session import Session
 from omni_runtime.worker.outputs import PARTS_AHEAD
 from tests.support.item_engines import EarlyEngine, FailsOnce, ItemsEngine
-from tests.support.stage_servers import RunningModel, fake_model_of, running_model
+from tests.support.stage_servers import PAYLOAD_LIMIT_BYTES, RunningModel, fake_model_of, running_model
 
 TEXT = {"output": {"modality": "text"}}
 VIDEO = {"output": {"modality": "video"}}
@@ -194,19 +193,41 @@ async def test_an_engine_waits_for_a_client_who_does_not_read(tmp_path: Path) ->
         await until_idle(model)
 
 
-async def test_a_producer_waits_for_a_consumer_that_does_not_read(tmp_path: Path) -> None:
-    thinker = ItemsEngine(1000)
+async def test_a_producer_far_ahead_waits_for_a_consumer_that_does_not_read(tmp_path: Path) -> None:
+    thinker = ItemsEngine(1000, {"wave": bytes(100_000)})
     thinker.allow(1000)
     stages = {"thinker": fake(), "vocoder": fake("stall") | VIDEO}
     of = fake_model_of(stages, [edge("thinker", "vocoder", {"chunkFrames": 2})])
     async with running_model(of, tmp_path, {"thinker": thinker}) as model:
         session = model.orchestrator.submit(asking())
-        await thinker.until_made(2 * BUFFER_CHUNKS + 2)
+        held = model.stages["thinker"].connectors.census
+        await until(lambda: held().size_bytes > PAYLOAD_LIMIT_BYTES // 2 - 300_000)
+        made = thinker.made
         await asyncio.sleep(0.05)
-        assert thinker.made == 2 * BUFFER_CHUNKS + 2
+        assert thinker.made == made < 500 and held().size_bytes <= PAYLOAD_LIMIT_BYTES // 2
         session.abort()
         await until_idle(model)
         assert thinker.running == []
+
+
+async def test_text_comes_at_its_own_pace_while_the_talker_works_for_others(tmp_path: Path) -> None:
+    thinker = ItemsEngine(400, {"hidden": bytes(8192)})
+    thinker.allow(400)
+    stages = {"thinker": fake() | TEXT, "talker": fake("stall") | VIDEO | {"maxInFlight": 1}}
+    async with running_model(
+        fake_model_of(stages, [edge("thinker", "talker", {})]), tmp_path, {"thinker": thinker}
+    ) as model:
+        others = model.orchestrator.submit(asking())
+        await until(lambda: model.stages["talker"].capacity.running == 1)
+        session = model.orchestrator.submit(asking())
+        thinker.allow(400)
+        async for event in session:
+            if isinstance(event, FinalChunk) and event.is_last:
+                break
+        assert (event.stage, model.stages["talker"].capacity.running) == ("thinker", 1)
+        others.abort()
+        session.abort()
+        await until_idle(model)
 
 
 async def test_a_producer_stops_when_its_only_consumer_has_ended_early(tmp_path: Path) -> None:

@@ -16,6 +16,10 @@ class Budget:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
 
+    def spares(self, size_bytes: int) -> bool:
+        """Whether it can be lent to who could also wait: half of all is kept for who cannot."""
+        return self.used_bytes + size_bytes <= self.limit_bytes // 2
+
     def take(self, size_bytes: int) -> None:
         if self.used_bytes + size_bytes > self.limit_bytes:
             raise StoreFullError(

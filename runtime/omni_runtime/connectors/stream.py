@@ -1,4 +1,7 @@
-"""Chunks on their way from one producer to one consumer; at most a buffer full of them waits."""
+"""Chunks on their way from one producer to one consumer; so many bytes of them wait that producers keep their own pace.
+
+A thinker's answer of ordinary length waits whole for a talker that has no room yet, while its text goes on.
+"""
 
 import asyncio
 from collections import deque
@@ -10,7 +13,10 @@ from omni_contract.wire.codec import EncodedPayload
 from omni_runtime.connectors.budget import Budget, PayloadGoneError
 
 BUFFER_CHUNKS = 16
+"""That may wait however little of the store is left, and that a consumer asks for at a time."""
 BUFFER_BYTES = 64 * 2**20
+CHUNK_COST_BYTES = 4096
+"""What each chunk counts for beside its bytes, so that their number is bounded, too."""
 BATCH_BYTES = 2**20
 """Chunks that wait travel together up to so much; a larger one goes alone."""
 
@@ -40,6 +46,9 @@ class ChunkStream:
 
     async def append(self, chunk: EncodedPayload) -> None:
         """Waits for room; raises PayloadGoneError once the stream was dropped, by release or at its deadline."""
+        if len(self._chunks) >= BUFFER_CHUNKS:
+            # A producer that never waits would keep its consumer from ever reading.
+            await asyncio.sleep(0)
         await self._until(lambda: self._has_room(chunk.size_bytes))
         self._budget.take(chunk.size_bytes)
         self._chunks.append(chunk)
@@ -74,7 +83,9 @@ class ChunkStream:
     def _has_room(self, size_bytes: int) -> bool:
         if not self._chunks:
             return True
-        return len(self._chunks) < BUFFER_CHUNKS and self._size_bytes + size_bytes <= BUFFER_BYTES
+        is_near = len(self._chunks) < BUFFER_CHUNKS
+        costs = self._size_bytes + size_bytes + (len(self._chunks) + 1) * CHUNK_COST_BYTES
+        return costs <= BUFFER_BYTES and (is_near or self._budget.spares(size_bytes))
 
     async def _batch(self, position: int, most_chunks: int) -> Batch:
         """What waits now, or will as the next; without chunks if the stream has ended."""

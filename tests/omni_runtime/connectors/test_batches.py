@@ -14,7 +14,7 @@ from omni_contract.wire.stage_pb2 import HANDLE_KIND_STREAM, FetchRequest, Handl
 from omni_runtime.connectors.chunk_reader import ChunkReader
 from omni_runtime.connectors.serving import PayloadServicer
 from omni_runtime.connectors.store import PayloadStore
-from omni_runtime.connectors.stream import BATCH_BYTES, BUFFER_CHUNKS, ChunkStream
+from omni_runtime.connectors.stream import BATCH_BYTES, BUFFER_BYTES, BUFFER_CHUNKS, ChunkStream
 
 LONG_S = 20.0
 BOOT = "boot-1"
@@ -103,9 +103,9 @@ async def test_chunks_together_stay_below_the_size_of_a_message():
 
 async def test_chunks_that_travel_together_make_room_for_the_producer_together():
     world, reader = World(), ChunkReader()
-    await world.append(*[1] * BUFFER_CHUNKS)
-    blocked = asyncio.create_task(world.append(*[2] * BUFFER_CHUNKS))
-    await asyncio.sleep(0)
+    await world.append(*[BUFFER_BYTES // 40] * 38)
+    blocked = asyncio.create_task(world.append(*[BUFFER_BYTES // 20]))
+    await asyncio.sleep(0.01)
     assert not blocked.done()
     await world.fetch(reader, most_chunks=BUFFER_CHUNKS)
     await asyncio.wait_for(blocked, LONG_S)

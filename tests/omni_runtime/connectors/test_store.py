@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from omni_contract.wire.codec import EncodedPayload, encode
 from omni_runtime.connectors.budget import PayloadGoneError, StoreFullError
 from omni_runtime.connectors.store import PayloadStore
-from omni_runtime.connectors.stream import BUFFER_CHUNKS
+from omni_runtime.connectors.stream import BUFFER_BYTES, BUFFER_CHUNKS, CHUNK_COST_BYTES, ChunkStream
 
 LONG_S = 60.0
 
@@ -84,19 +84,52 @@ def test_the_bytes_in_use_are_always_those_of_what_is_held(steps: list[tuple[int
     asyncio.run(play())
 
 
-async def test_a_stream_makes_its_producer_wait_when_the_buffer_is_full():
-    store = PayloadStore(10**6)
+async def fill(stream: ChunkStream, chunk: EncodedPayload) -> tuple[int, asyncio.Task[None]]:
+    """How many chunks nobody has to read for them to be taken, and who waits with the one after them."""
+    taken = 0
+    while True:
+        appending = asyncio.create_task(stream.append(chunk))
+        await asyncio.wait((appending,), timeout=0.01)
+        if not appending.done():
+            return taken, appending
+        await appending
+        taken += 1
+
+
+async def test_a_stream_makes_its_producer_wait_once_so_many_bytes_wait_for_its_reader():
+    store, chunk = PayloadStore(2**30), payload(2**20)
     stream = store.stream(store.open_stream(LONG_S))
-    for _ in range(BUFFER_CHUNKS):
-        await asyncio.wait_for(stream.append(payload()), 5)
-    blocked = asyncio.create_task(stream.append(payload(7)))
-    await asyncio.sleep(0)
-    assert not blocked.done() and store.size_bytes == BUFFER_CHUNKS * payload().size_bytes
+    taken, blocked = await fill(stream, chunk)
+    assert store.size_bytes == taken * chunk.size_bytes
+    assert BUFFER_BYTES - 2 * chunk.size_bytes < store.size_bytes <= BUFFER_BYTES
     reader = stream.read(0)
     await anext(reader)
     assert not blocked.done()
     await anext(reader)
     await asyncio.wait_for(blocked, 5)
+
+
+async def test_streams_go_ahead_on_half_of_the_store_and_each_a_little_on_the_other_half():
+    chunk = payload()
+    store = PayloadStore(100 * chunk.size_bytes)
+    (ahead, first), (near, second) = [await fill(store.stream(store.open_stream(LONG_S)), chunk) for _ in range(2)]
+    assert (ahead, near) == (50, BUFFER_CHUNKS)
+    store.close()
+    for blocked in (first, second):
+        with pytest.raises(PayloadGoneError):
+            await blocked
+
+
+async def test_chunks_without_bytes_are_bounded_by_their_number():
+    store, chunk = PayloadStore(2**30), encode({})
+    stream = store.stream(store.open_stream(LONG_S))
+    for _ in range(BUFFER_BYTES // (chunk.size_bytes + CHUNK_COST_BYTES)):
+        await stream.append(chunk)
+    blocked = asyncio.create_task(stream.append(chunk))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not blocked.done()
+    blocked.cancel()
 
 
 async def test_a_chunk_gives_its_bytes_back_once_it_was_delivered():
