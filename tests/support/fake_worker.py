@@ -28,6 +28,8 @@ class Job:
     attempt: int
     start: wire.Start
     replies: asyncio.Queue[wire.WorkerMessage | None]
+    parts: int = 0
+    """Messages that its input took beside the start."""
     is_over: bool = False
 
     @property
@@ -67,6 +69,8 @@ class FakeWorker(StageWorkerServicer):
     cancelled: list[str] = field(default_factory=list)
     discarded: list[str] = field(default_factory=list)
     taken: list[int] = field(default_factory=list)
+    parts: int = 0
+    """Of the input of what starts next."""
     held: dict[str, bytes] = field(default_factory=dict)
     arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -168,9 +172,12 @@ class FakeWorker(StageWorkerServicer):
     ) -> None:
         match message.WhichOneof("body"):
             case "start":
-                job = Job(message.request_id, message.attempt, message.start, replies)
+                job = Job(message.request_id, message.attempt, message.start, replies, self.parts)
+                self.parts = 0
                 self.jobs.append(job)
                 answers.create_task(self._answer(job))
+            case "part":
+                self.parts += 1
             case "cancel":
                 self.cancelled.append(message.request_id)
                 for job in self.jobs:

@@ -90,20 +90,22 @@ class FrontendBatch(_message.Message):
     def __init__(self, frontend_id: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[FrontendMessage, _Mapping]]] = ...) -> None: ...
 
 class FrontendMessage(_message.Message):
-    __slots__ = ("request_id", "attempt", "start", "cancel", "discard", "taken")
+    __slots__ = ("request_id", "attempt", "start", "cancel", "discard", "taken", "part")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     ATTEMPT_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     CANCEL_FIELD_NUMBER: _ClassVar[int]
     DISCARD_FIELD_NUMBER: _ClassVar[int]
     TAKEN_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     attempt: int
     start: Start
     cancel: Cancel
     discard: Discard
     taken: Taken
-    def __init__(self, request_id: _Optional[str] = ..., attempt: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., discard: _Optional[_Union[Discard, _Mapping]] = ..., taken: _Optional[_Union[Taken, _Mapping]] = ...) -> None: ...
+    part: InputPart
+    def __init__(self, request_id: _Optional[str] = ..., attempt: _Optional[int] = ..., start: _Optional[_Union[Start, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., discard: _Optional[_Union[Discard, _Mapping]] = ..., taken: _Optional[_Union[Taken, _Mapping]] = ..., part: _Optional[_Union[InputPart, _Mapping]] = ...) -> None: ...
 
 class Start(_message.Message):
     __slots__ = ("remaining_ms", "inputs", "parameters", "outputs", "traceparent", "measured")
@@ -120,6 +122,12 @@ class Start(_message.Message):
     traceparent: str
     measured: bool
     def __init__(self, remaining_ms: _Optional[int] = ..., inputs: _Optional[_Iterable[_Union[Input, _Mapping]]] = ..., parameters: _Optional[bytes] = ..., outputs: _Optional[_Iterable[str]] = ..., traceparent: _Optional[str] = ..., measured: _Optional[bool] = ...) -> None: ...
+
+class InputPart(_message.Message):
+    __slots__ = ("data",)
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    def __init__(self, data: _Optional[bytes] = ...) -> None: ...
 
 class Input(_message.Message):
     __slots__ = ("edge", "inline", "handle")

@@ -98,6 +98,11 @@ class Link:
     def has_room(self) -> bool:
         return len(self._backlog.open) < self.max_in_flight and not self.is_paused
 
+    def send_ahead(self, request_id: str, attempt: int, part: bytes) -> None:
+        """A part of the input of the attempt that starts next."""
+        self._message(request_id, attempt).part.data = part
+        self.outbox.grew(len(part))
+
     def start(self, listener: Listener, request_id: str, attempt: int, kind: Kind) -> wire.Start:
         """The start message, for the session to fill in, which then tells the outbox how much that was."""
         self._listeners[request_id] = listener

@@ -1,6 +1,6 @@
 """What a worker is sent to start a stage of a request."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from omni_contract.wire import stage_pb2 as wire
 from omni_contract.wire.codec import encode
@@ -8,6 +8,9 @@ from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Value
 from omni_runtime.orchestrator.request import SessionRequest
 from omni_runtime.orchestrator.steps import EdgePayload, Source, Step
+
+PART_BYTES = 2 * 2**20
+"""Of a client's input in one message, so that no message gets near its limit."""
 
 
 class StartMessages:
@@ -18,6 +21,13 @@ class StartMessages:
         self._of_all, self._of_one = split_by_stage(request.parameters)
         self._parameters: list[tuple[Mapping[str, Value], bytes]] = []
 
+    def parts_ahead(self, step: Step) -> Iterator[bytes]:
+        """Of a client's input that is too large for one message: all but its last part, to be sent before the start."""
+        if not step.planned.inputs:
+            encoded = self._request.encoded_payload
+            for start in range(0, _last_part(encoded), PART_BYTES):
+                yield encoded[start : start + PART_BYTES]
+
     def fill(self, start: wire.Start, step: Step, payloads: Mapping[str, EdgePayload], remaining_s: float) -> int:
         """Says all of it. About how many bytes that takes in the message; names and handles are small."""
         start.remaining_ms = max(1, int(remaining_s * 1000))
@@ -25,7 +35,8 @@ class StartMessages:
         for edge in step.planned.inputs:
             size_bytes += _add(start, edge.name, payloads[edge.name].source)
         if not step.planned.inputs:
-            size_bytes = _add(start, FINAL, self._request.encoded_payload)
+            encoded = self._request.encoded_payload
+            size_bytes = _add(start, FINAL, encoded[_last_part(encoded) :])
         start.outputs.extend(step.wanted)
         if parameters := self._encoded_parameters(step.name, step.planned.sampling):
             start.parameters = parameters
@@ -58,6 +69,11 @@ def split_by_stage(parameters: Mapping[str, Value]) -> tuple[Mapping[str, Value]
         else:
             of_all[key] = value
     return of_all, of_one
+
+
+def _last_part(encoded: bytes) -> int:
+    """Where it begins."""
+    return max(0, len(encoded) - 1) // PART_BYTES * PART_BYTES
 
 
 def _add(start: wire.Start, edge: str, source: Source) -> int:

@@ -55,6 +55,7 @@ class Orchestrator:
         self._tracing = settings.tracing
         self._sessions: set[Session] = set()
         self._transport = settings.transport
+        self._largest_input_bytes = settings.largest_input_bytes
         self._contexts_of = table
         self._contexts: dict[Plan, SessionContext] = {}
         store = PayloadStore(settings.largest_output_bytes)
@@ -124,7 +125,7 @@ class Orchestrator:
     def submit_all(self, requests: Sequence[SessionRequest]) -> list[Session]:
         """All of them, or none; they are one tenant's."""
         for request in requests:
-            request.check_payload()
+            request.check_payload(self._largest_input_bytes)
         plans = [self._membership.plan(request.modalities) for request in requests]
         self._admit(plans[0], requests[0].tenant, len(requests))
         sessions = [Session(request, self._context(plan)) for request, plan in zip(requests, plans, strict=True)]

@@ -10,10 +10,6 @@ from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Payload, Value
 from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.orchestrator.work import Kind, kind_of
-from omni_runtime.transport.pipe import MESSAGE_LIMIT_BYTES
-
-PAYLOAD_LIMIT_BYTES = MESSAGE_LIMIT_BYTES - 2 * 2**20
-"""What is left is for the request's parameters and for the other messages of its batch."""
 
 
 class SharedPayload(dict[str, Value]):
@@ -57,15 +53,18 @@ class SessionRequest:
             return self.payload.encoded
         return encode(self.payload).to_bytes()
 
-    def check_payload(self) -> None:
-        """A message that no worker takes would break the stream, and with it the requests of everybody else."""
+    def check_payload(self, largest_bytes: int) -> None:
+        """Raises OmniError for an input that no stage would take."""
         try:
             size_bytes = len(self.encoded_payload)
         except CodecError as exc:
             text = f"the request cannot be handed to a stage: {exc}"
             raise OmniError(ErrorCode.INVALID_REQUEST, text) from exc
-        if size_bytes > PAYLOAD_LIMIT_BYTES:
-            text = f"the request's input has {size_bytes:,} bytes; a stage takes at most {PAYLOAD_LIMIT_BYTES:,}"
+        if size_bytes > largest_bytes:
+            text = (
+                f"the request's input has {size_bytes:,} bytes, its media decoded; a stage takes at most "
+                f"{largest_bytes:,}: send fewer, shorter or smaller media"
+            )
             raise OmniError(ErrorCode.PAYLOAD_TOO_LARGE, text)
 
 

@@ -177,6 +177,8 @@ class Session:
         step.begin(link, self._board.wanted(step), time.monotonic())
         step.span = span_of(step, self._context.tracing, self._span, self.request.request_id)
         self._links.add(link)
+        for part in self._messages.parts_ahead(step):
+            link.send_ahead(self.request.request_id, step.attempt, part)
         start = link.start(self, self.request.request_id, step.attempt, self.request.kind)
         link.outbox.grew(self._messages.fill(start, step, self._board.payloads, self.remaining_s))
         if self._context.is_measured:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from omni_runtime.orchestrator.routing import Choose, choose
 from omni_runtime.tracing.spans import UNTRACED, Tracing
+from omni_runtime.transport.pipe import LARGEST_INPUT_BYTES
 from omni_runtime.transport.plain import PLAIN
 from omni_runtime.transport.protocol import Transport
 
@@ -22,6 +23,8 @@ class OrchestratorSettings:
     batch_bytes: int = 1 << 20
     partial_ready_s: float = 30.0
     """How long a new frontend that could serve some outputs waits for the stages of the others."""
+    largest_input_bytes: int = LARGEST_INPUT_BYTES
+    """Of one request, its media decoded; not above what workers take."""
     largest_output_bytes: int = 1 << 30
     tracing: Tracing = UNTRACED
     choose: Choose = choose

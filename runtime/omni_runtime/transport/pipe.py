@@ -15,6 +15,8 @@ from typing import Self, TypeAlias, cast
 
 MESSAGE_LIMIT_BYTES = 16 * 2**20
 """Of every message of the internal plane, over pipes and over gRPC."""
+LARGEST_INPUT_BYTES = 256 * 2**20
+"""Of one request's own input, which takes several messages if it is large."""
 LENGTH = struct.Struct(">I")
 MOST_UNREAD_BYTES = 4 * 2**20
 """What waits for its reader here; with more, the other side is not read any further."""

@@ -64,7 +64,8 @@ class Job:
         self._measures: Measures | None = None
         self._engine_s = 0.0
 
-    def begin(self, start: Start, tasks: asyncio.TaskGroup) -> None:
+    def begin(self, start: Start, tasks: asyncio.TaskGroup, parts: Sequence[bytes] = ()) -> None:
+        """`parts` are of the client's input, before what the start has of it."""
         self._begun_s = time.monotonic()
         self._timer = asyncio.get_running_loop().call_later(start.remaining_ms / 1000, self._expire)
         self._span = self._stage.tracing.start(
@@ -73,6 +74,7 @@ class Job:
         self._measures = Measures() if start.measured else None
         deadline_s = self._begun_s + start.remaining_ms / 1000
         self._transfers = Transfers(self._stage, self.request_id, deadline_s, self._span, self._measures)
+        self._transfers.parts = parts
         if not start.remaining_ms:
             self._expire()
         self._task = tasks.create_task(self._run(start))

@@ -10,6 +10,7 @@ from omni_contract.wire.stage_pb2 import FrontendBatch, FrontendMessage, WorkerB
 from omni_runtime.worker import messages
 from omni_runtime.worker.job import Job
 from omni_runtime.worker.outbox import Outbox
+from omni_runtime.worker.parts import InputParts
 from omni_runtime.worker.stage import Stage
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ class FrontendSession:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._outbox = Outbox(stage.load)
+        self._parts = InputParts()
         self._jobs: dict[str, list[Job]] = {}
         """By request id, the newest attempt last: those that run, and those whose payloads are held."""
 
@@ -74,6 +76,8 @@ class FrontendSession:
         match message.WhichOneof("body"):
             case "start":
                 self._start(message, tasks)
+            case "part":
+                self._parts.add(message.request_id, message.attempt, message.part.data)
             case "cancel":
                 await self._cancel(message)
             case "taken":
@@ -91,6 +95,7 @@ class FrontendSession:
         for older in jobs:
             older.cancel()
         try:
+            parts = self._parts.take(message.request_id, message.attempt)
             self._stage.check_ready()
             admission = self._stage.capacity.admit()
         except OmniError as error:
@@ -98,7 +103,7 @@ class FrontendSession:
             return
         job = Job(self._stage, self._outbox, message.request_id, message.attempt, admission, self._ended)
         self._jobs.setdefault(message.request_id, jobs).append(job)
-        job.begin(message.start, tasks)
+        job.begin(message.start, tasks, parts)
 
     def _refuse(self, message: FrontendMessage, error: OmniError) -> None:
         logger.info("request refused: %s", error.message, extra={"request_id": message.request_id})

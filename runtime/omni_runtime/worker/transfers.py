@@ -35,6 +35,8 @@ class Transfers:
         self.request_id = request_id
         self.handles: list[Handle] = []
         self.streams: dict[str, IncomingStream] = {}
+        self.parts: Sequence[bytes] = ()
+        """Of the client's input, before what its start has of it."""
         self.stage = stage
         self._deadline_s = deadline_s
         self._span = span
@@ -138,9 +140,11 @@ class Transfers:
         return self._taken(item.edge, payload)
 
     def _inline(self, item: Input) -> Payload:
-        began_s = time.monotonic()
-        payload = decode_inline(item.inline, item.edge, self.request_id)
-        self._got(item.edge, len(item.inline), began_s)
+        began_s, data = time.monotonic(), item.inline
+        if self.parts and item.edge == FINAL:
+            data, self.parts = b"".join((*self.parts, data)), ()
+        payload = decode_inline(data, item.edge, self.request_id)
+        self._got(item.edge, len(data), began_s)
         return self._taken(item.edge, payload)
 
     def _taken(self, edge: str, payload: Payload) -> Payload:

@@ -12,7 +12,8 @@ from omni_contract.wire.names import FRONTEND
 from omni_contract.wire.stage_table import StageTable
 from omni_runtime.orchestrator import Orchestrator, OrchestratorSettings, SessionRequest
 from omni_runtime.orchestrator.discovery.local import LocalDiscovery
-from omni_runtime.orchestrator.request import PAYLOAD_LIMIT_BYTES
+from omni_runtime.orchestrator.messages import PART_BYTES
+from omni_runtime.transport.pipe import LARGEST_INPUT_BYTES
 from omni_runtime.transport.plain import PLAIN
 from omni_runtime.transport.protocol import Transport
 from omni_runtime.transport.tls import TlsTransport
@@ -33,8 +34,12 @@ def tls(maker: CertificateMaker, component: str) -> TlsTransport:
 
 
 @asynccontextmanager
-async def orchestrator_of(table: StageTable, transport: Transport = PLAIN) -> AsyncIterator[Orchestrator]:
-    settings = OrchestratorSettings(frontend_id="test", reconnect_first_s=0.01, transport=transport)
+async def orchestrator_of(
+    table: StageTable, transport: Transport = PLAIN, largest: int = LARGEST_INPUT_BYTES
+) -> AsyncIterator[Orchestrator]:
+    settings = OrchestratorSettings(
+        frontend_id="test", reconnect_first_s=0.01, transport=transport, largest_input_bytes=largest
+    )
     async with Orchestrator(table, LocalDiscovery(table), settings).running() as orchestrator:
         yield orchestrator
 
@@ -71,14 +76,17 @@ async def test_a_stage_with_another_one_s_certificate_gets_no_work_and_the_log_s
     assert refusals[0].__dict__["stage"] == "encoder"
 
 
-async def test_a_request_that_is_too_large_for_a_message_is_refused_and_harms_no_other(tmp_path: Path) -> None:
+async def test_a_request_that_is_too_large_is_refused_with_the_way_out_and_harms_no_other(tmp_path: Path) -> None:
     table = located(chain("painter"), tmp_path)
-    async with fake_worker(table, "painter", tmp_path) as worker, orchestrator_of(table) as orchestrator:
+    async with (
+        fake_worker(table, "painter", tmp_path) as worker,
+        orchestrator_of(table, largest=10_000) as orchestrator,
+    ):
         worker.gate.clear()
         async with orchestrator.submit(request("r1")) as session:
             await worker.started(1)
-            with pytest.raises(OmniError, match="a stage takes at most") as caught:
-                orchestrator.submit(request("r2", prompt="x" * (PAYLOAD_LIMIT_BYTES + 1)))
+            with pytest.raises(OmniError, match="takes at most 10,000: send fewer, shorter or smaller media") as caught:
+                orchestrator.submit(request("r2", prompt="x" * 10_001))
             assert caught.value.code is ErrorCode.PAYLOAD_TOO_LARGE
             worker.gate.set()
             assert [event async for event in session]
@@ -86,15 +94,16 @@ async def test_a_request_that_is_too_large_for_a_message_is_refused_and_harms_no
         assert orchestrator.open_sessions == 0
 
 
-async def test_the_largest_request_fits_into_a_message_with_others_before_it(tmp_path: Path) -> None:
+async def test_a_large_request_takes_several_messages_between_others(tmp_path: Path) -> None:
     table = located(chain("painter"), tmp_path)
-    async with fake_worker(table, "painter", tmp_path), orchestrator_of(table) as orchestrator:
+    async with fake_worker(table, "painter", tmp_path) as worker, orchestrator_of(table) as orchestrator:
         await orchestrator.wait_ready()
-        sessions = [orchestrator.submit(request("r1", "x" * (2**20 - 1024)))]
-        sessions.append(orchestrator.submit(request("r2", "x" * (PAYLOAD_LIMIT_BYTES - 1024))))
+        sizes = (2**20 - 1024, 5 * PART_BYTES, PART_BYTES - 1024, 10)
+        sessions = [orchestrator.submit(request(f"r{size}", "x" * size)) for size in sizes]
         for session in sessions:
             assert [event async for event in session]
             assert session.retries == 0
+        assert [job.parts for job in worker.jobs] == [0, 5, 0, 0]
 
 
 async def test_the_log_says_once_that_a_worker_s_pipe_cannot_be_reached(

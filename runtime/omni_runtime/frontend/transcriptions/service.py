@@ -26,7 +26,7 @@ from omni_runtime.frontend.transcriptions.schema import (
     TranslationRequest,
 )
 from omni_runtime.media.values import Sound
-from omni_runtime.orchestrator import Orchestrator, SessionRequest
+from omni_runtime.orchestrator import Orchestrator
 
 STAGE_FIELDS = {"messages": "file"}
 """Words of the stages for what a field of the form has another name for."""
@@ -88,7 +88,6 @@ class TranscriptionService:
         inquiry = Inquiry(context, ("text",), body.priority)
         parameters = {**stage_parameters(body, stage), "seed": seed}
         request = inquiry.session(0, payload_of(sound, body.instruction), parameters)
-        check_size(request)
         return Hearing(
             id=inquiry.nonce,
             created=inquiry.created,
@@ -125,14 +124,6 @@ class Writing:
             usage=TranscriptionUsage.of(usage, self._hearing.seconds),
             finish_reason="length" if was_cut else "stop",
         )
-
-
-def check_size(request: SessionRequest) -> None:
-    """Raises OmniError for sound that is too long to travel."""
-    try:
-        request.check_payload()
-    except OmniError as error:
-        raise OmniError(error.code, f"file: {error.message}", "file") from error
 
 
 def check_listens(table: StageTable) -> None:
