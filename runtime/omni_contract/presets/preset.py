@@ -34,6 +34,8 @@ class Preset:
     """HTTP paths of the frontend that the family answers."""
     payloads: Mapping[str, PayloadSchema] = field(default_factory=dict)
     """What leaves a stage, by the last phase of a diffusion stage and by the name of any other; unchecked if absent."""
+    number_formats: Mapping[str, str] = field(default_factory=dict)
+    """Of stages that compute in one dtype alone, whatever is asked of others."""
 
     def made_by(self, stage: str, engine: EngineBlock) -> PayloadSchema | None:
         """What the stage hands on."""

@@ -38,4 +38,6 @@ QWEN2_5_OMNI = Preset(
     transforms=(),
     endpoints=THINKER_ENDPOINTS,
     payloads={"talker": PayloadSchema({"codes": ArrayEntry(INTEGERS, (1, "frames"))})},
+    # Its diffusion transformer would wander off in fewer bits.
+    number_formats={"code2wav": "float32"},
 )

@@ -27,6 +27,7 @@ def spec_problems(spec: OmniModelSpec) -> list[Problem]:
     problems += _cycle_problems(graph)
     problems += streaming_problems(spec, graph)
     problems += _output_problems(stages, graph, preset)
+    problems += _format_problems(stages, preset)
     problems += phase_problems(stages, graph)
     problems += sampling_problems(stages, preset)
     problems += limit_problems(stages, preset, spec.frontend.limits)
@@ -66,6 +67,19 @@ def _engine_problems(stages: list[tuple[Path, StageSpec]]) -> list[Problem]:
         )
         for path, stage in stages
         if stage.engine is None
+    ]
+
+
+def _format_problems(stages: list[tuple[Path, StageSpec]], preset: Preset | None) -> list[Problem]:
+    formats = preset.number_formats if preset else {}
+    return [
+        Problem(
+            (*path, stage.engine.kind, "dtype"),
+            f'stage "{stage.name}" of this family computes in {formats[stage.name]} alone; remove dtype',
+        )
+        for path, stage in stages
+        if stage.name in formats and stage.engine is not None
+        if getattr(stage.engine, "dtype", "auto") not in ("auto", formats[stage.name])
     ]
 
 

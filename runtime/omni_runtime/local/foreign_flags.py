@@ -1,6 +1,7 @@
 """Flags that users of vLLM and vLLM-Omni know: each is taken over, or refused with the way out. None is ignored.
 
-Arguments of vLLM's engine go to every `ar` stage, by the same tables as keys of an old stage file.
+Arguments of vLLM's engine go to every `ar` stage, by the same tables as keys of an old stage file; the number format
+goes to every stage that has one.
 """
 
 import json
@@ -106,6 +107,8 @@ def _add(add: Callable[..., Action], key: Key) -> None:
 
 def _told(key: Key) -> str:
     """What it does here, for the help."""
+    if key.name == "dtype":
+        return "over dtype of every stage in the model file, but for codecs that compute in one format alone"
     _, _, field = key.becomes.rpartition("ar.")
     if field == "extraArgs":
         return "handed on as it is"

@@ -18,6 +18,8 @@ from omni_contract.resolve.graph import preset_of, stage_graph
 from omni_runtime.local.errors import InputError
 from omni_runtime.local.settings import ServeSettings
 
+DTYPE = "dtype"
+
 
 def model_of(settings: ServeSettings, say: Callable[[str], None]) -> OmniModel:
     """`say` hears what of an old file was left out. Raises InvalidFileError, InputError or OSError."""
@@ -48,20 +50,33 @@ def converted(path: Path, settings: ServeSettings, say: Callable[[str], None]) -
 def overridden(
     spec: OmniModelSpec, engine_args: Mapping[str, JsonValue], stage_init_timeout_s: float | None
 ) -> OmniModelSpec:
-    """Engine arguments for every ar stage, a time to start for all. Raises InputError for what no field takes."""
+    """Engine arguments for every ar stage; a number format and a time to start for all.
+
+    Raises InputError for what no field takes.
+    """
     changed = dict(engine_args)
     if (load_format := changed.pop("load_format", None)) is not None:
         spec = _validated(OmniModelSpec, {**_said(spec), "model": {**_said(spec.model), "loadFormat": load_format}})
     if not changed and stage_init_timeout_s is None:
         return spec
-    if changed and not any(stage.ar for stage in stage_graph(spec, preset_of(spec)).stages):
-        raise InputError(f"{', '.join(map(_flag, changed))}: arguments of vLLM, and the model has no ar stage")
+    preset = preset_of(spec)
+    graph = stage_graph(spec, preset).stages
+    if useless := [name for name in changed if not any(_takes(stage, name) for stage in graph)]:
+        kinds = "no stage with a number format" if useless == [DTYPE] else "no ar stage"
+        raise InputError(f"{', '.join(map(_flag, useless))}: arguments of vLLM, and the model has {kinds}")
     own = {stage.name: stage for stage in spec.stages}
+    fixed = preset.number_formats if preset else {}
+    of_all = {name: value for name, value in changed.items() if name != DTYPE}
     stages = [
-        _stage(own.get(stage.name), stage, changed, stage_init_timeout_s)
-        for stage in stage_graph(spec, preset_of(spec)).stages
+        _stage(own.get(stage.name), stage, of_all if stage.name in fixed else changed, stage_init_timeout_s)
+        for stage in graph
     ]
     return spec.model_copy(update={"stages": tuple(stages)})
+
+
+def _takes(stage: StageSpec, name: str) -> bool:
+    """Whether an argument of vLLM's engine means something to the stage: of a codec, its number format does."""
+    return stage.ar is not None or (name == DTYPE and hasattr(stage.engine, DTYPE))
 
 
 def _stage(
@@ -74,6 +89,9 @@ def _stage(
         block, before = engine_block(old), said.get("ar") or {}
         extra = {**before.get("extraArgs", {}), **block.pop("extraArgs", {})}  # type: ignore[dict-item]
         said["ar"] = {**before, **block, **({"extraArgs": extra} if extra else {})}
+    elif DTYPE in engine_args and whole.engine is not None and _takes(whole, DTYPE):
+        kind = whole.engine.kind
+        said[kind] = {**(said.get(kind) or {}), DTYPE: engine_args[DTYPE]}
     if timeout_s is not None:
         said["startupTimeoutSeconds"] = timeout_s
     stage: StageSpec = _validated(StageSpec, said)

@@ -149,6 +149,17 @@ def test_a_stage_whose_work_goes_nowhere_is_refused() -> None:
     )
 
 
+def test_a_codec_that_computes_in_one_number_format_is_not_given_another() -> None:
+    stages = [{"name": "code2wav", "generation": {"dtype": "bfloat16"}}]
+    told = _refused(spec({"family": "qwen2.5-omni", "stages": stages}))
+
+    assert told["spec.stages[0].generation.dtype"] == (
+        'stage "code2wav" of this family computes in float32 alone; remove dtype'
+    )
+    stages[0]["generation"] = {"dtype": "float32"}
+    assert resolve("talker", "team", spec({"family": "qwen2.5-omni", "stages": stages}), CPU_ONLY)
+
+
 def test_a_transform_is_refused_where_there_is_none() -> None:
     in_family = _refused(spec({"edges": [{"from": "text-encoder", "to": "denoiser", "transform": "tokens"}]}))
     without = _refused(fake_spec({"edges[0].transform": "tokens"}))

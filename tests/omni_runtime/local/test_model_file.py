@@ -62,6 +62,23 @@ def test_each_argument_becomes_the_field_that_an_old_file_would_give_it() -> Non
     assert (thinker.parallelism.tensor, thinker.dtype) == (2, "float16")
 
 
+def test_the_number_format_is_that_of_every_stage_that_has_one() -> None:
+    speech = OmniModelSpec.model_validate({"family": "qwen3-tts", "model": {"source": "pvc://models/m"}})
+    painter = OmniModelSpec.model_validate({"family": "qwen-image", "model": {"source": "pvc://models/m"}})
+    for model in (speech, painter, family()):
+        given = stage_graph(overridden(model, {"dtype": "bfloat16"}, None), preset_of(model)).stages
+        exact = {"code2wav": "auto"} if model.family == "qwen2.5-omni" else {}
+        assert {stage.name: stage.engine.dtype for stage in given} == {  # type: ignore[union-attr]
+            stage.name: "bfloat16" for stage in given
+        } | exact
+
+
+def test_a_number_format_leaves_what_the_file_says_beside_it() -> None:
+    spec = overridden(family(name="code2wav", maxBatchSize=3), {"dtype": "float16"}, None)
+    [stage] = [stage for stage in spec.stages if stage.name == "code2wav"]
+    assert (stage.max_batch_size, stage.engine) == (3, None)
+
+
 def test_the_time_to_start_is_every_stages() -> None:
     spec = overridden(family(), {}, 77.0)
     assert {stage.startup_timeout_seconds for stage in stage_graph(spec, preset_of(spec)).stages} == {77.0}
@@ -92,6 +109,11 @@ def test_a_value_that_no_field_takes_is_refused_by_the_field(arguments: dict[str
 def test_a_model_without_ar_stages_has_no_use_for_vllm() -> None:
     with pytest.raises(InputError, match="--max-model-len, --seed: arguments of vLLM, and the model has no ar stage"):
         served(EXAMPLES / "fake-omni.yaml", "--max-model-len", "9", "--seed", "1")
+
+
+def test_a_model_of_fakes_has_no_number_format() -> None:
+    with pytest.raises(InputError, match="--dtype: arguments of vLLM, and the model has no stage with a number format"):
+        served(EXAMPLES / "fake-omni.yaml", "--dtype", "bfloat16")
 
 
 def test_an_old_stage_file_is_served_as_it_converts_with_its_checkpoint_in_a_folder(tmp_path: Path) -> None:
