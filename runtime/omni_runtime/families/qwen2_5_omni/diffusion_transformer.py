@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import torch
+from torch.nn.functional import linear, pad
 from torch.nn.utils.rnn import pad_sequence
-from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import Qwen2_5OmniToken2WavDiTModel
+from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import DiTDecoderLayer, Qwen2_5OmniToken2WavDiTModel
 
+from omni_runtime.families.qwen2_5_omni.near_attention import Rotary, Sight, View, attend, view_of
 from omni_runtime.families.qwen2_5_omni.request import SpeechSettings
 from omni_runtime.families.qwen2_5_omni.voices import Voice
 
 SWAY = -1.0
 """Bends the times towards the beginning, as the published model's default does."""
-OUT_OF_SIGHT = 1_000_000
-"""Blocks between a frame and the padding of its own row, which no layer looks over."""
 Velocity: TypeAlias = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
@@ -28,7 +28,7 @@ class Speech:
     mel: torch.Tensor
     """As far as it is, of shape (frames, bands)."""
     conditions: torch.Tensor
-    """What stays the same over all steps, of shape (2, frames, features): once as wanted, once as if nothing was."""
+    """What codes and voice add to each frame, of shape (2, frames, width): as wanted, and as if nothing was."""
     times: torch.Tensor
     guidance_scale: float
     step: int = 0
@@ -41,19 +41,23 @@ class Speech:
 class MelTransformer:
     def __init__(self, module: Qwen2_5OmniToken2WavDiTModel) -> None:
         self._module = module
+        self._layers = [(layer, _sight(layer)) for layer in module.transformer_blocks]
 
-    def begin(self, codes: torch.Tensor, voice: Voice, settings: SpeechSettings) -> Speech:
+    def hear(self, voice: Voice) -> torch.Tensor:
+        """What the voice adds to every frame, of shape (2, width): as wanted, and as if nothing was."""
+        embed, (_, of_sound, _, of_speaker) = self._module.input_embed, self._input_weights
+        sounds = embed.spk_encoder(_and_nothing(voice.reference))
+        return linear(sounds, of_sound, embed.proj.bias) + linear(_and_nothing(voice.conditioning), of_speaker)
+
+    def begin(self, codes: torch.Tensor, heard: torch.Tensor, settings: SpeechSettings) -> Speech:
+        """`heard` is what the voice adds."""
         module, device = self._module, self._module.device
-        codes = codes[None].to(device)
+        codes, (_, _, of_codes, _) = codes[None].to(device), self._input_weights
         embedded = torch.cat((module.text_embed(codes), module.text_embed(codes, drop_code=True)))
-        frames = embedded.shape[1]
-        references = torch.cat((voice.reference, torch.zeros_like(voice.reference)))
-        speakers = torch.cat((voice.conditioning, torch.zeros_like(voice.conditioning)))
-        heard = module.input_embed.spk_encoder(references)
         generator = torch.Generator("cpu").manual_seed(settings.seed)
         return Speech(
-            mel=torch.randn((1, frames, module.mel_dim), generator=generator)[0].to(device),
-            conditions=torch.cat((_repeated(heard, frames), embedded, _repeated(speakers, frames)), dim=-1),
+            mel=torch.randn((1, embedded.shape[1], module.mel_dim), generator=generator)[0].to(device),
+            conditions=linear(embedded, of_codes) + heard[:, None],
             times=_times(settings.steps).to(device),
             guidance_scale=settings.guidance_scale,
         )
@@ -63,7 +67,7 @@ class MelTransformer:
         lengths = [len(speech.mel) for speech in speeches]
         begins = torch.stack([speech.times[speech.step] for speech in speeches])
         ends = torch.stack([speech.times[speech.step + 1] for speech in speeches])
-        mel = pad_sequence([speech.mel for speech in speeches], batch_first=True)
+        mel = self._in_blocks([speech.mel for speech in speeches])
         mel = mel + _runge_kutta(self._velocity(speeches), begins, ends, mel)
         return [
             replace(speech, mel=row[:frames], step=speech.step + 1)
@@ -71,35 +75,51 @@ class MelTransformer:
         ]
 
     def _velocity(self, speeches: Sequence[Speech]) -> Velocity:
-        module = self._module
-        wanted, nothing = (
-            pad_sequence([speech.conditions[branch] for speech in speeches], batch_first=True) for branch in (0, 1)
-        )
-        conditions = torch.cat((wanted, nothing))
+        module, of_mel = self._module, self._input_weights[0]
+        conditions = torch.cat([self._in_blocks([one.conditions[branch] for one in speeches]) for branch in (0, 1)])
         guidance = torch.tensor([[[speech.guidance_scale]] for speech in speeches], device=module.device)
         lengths = torch.tensor([len(speech.mel) for speech in speeches]).repeat(2)
-        distances = block_distances(lengths, module.block_size).to(module.device)
-        positions = torch.arange(conditions.shape[1], device=module.device).repeat(len(lengths), 1)
+        frames = torch.arange(conditions.shape[1])
+        is_real = (frames < lengths[:, None]).unflatten(1, (-1, module.block_size)).to(module.device)
+        views = {sight: view_of(sight, is_real) for sight in {sight for _, sight in self._layers}}
+        rotary = module.rotary_embed(conditions, frames[None].to(module.device))
 
         def velocity(times: torch.Tensor, mel: torch.Tensor) -> torch.Tensor:
             time = module.time_embed(times.repeat(2))
-            hidden = module.input_embed.proj(torch.cat((mel.repeat(2, 1, 1), conditions), dim=-1))
-            rotary = module.rotary_embed(hidden, positions)
-            for block in module.transformer_blocks:
-                hidden = block(hidden, time, position_embeddings=rotary, block_diff=distances)
-            guided, plain = module.proj_out(module.norm_out(hidden, time)).chunk(2)
-            return guided + (guided - plain) * guidance
+            hidden = linear(mel, of_mel).repeat(2, 1, 1) + conditions
+            for layer, sight in self._layers:
+                hidden = _through(layer, hidden, time, rotary, views[sight])
+            guided, plain = module.norm_out(hidden, time).chunk(2)
+            made: torch.Tensor = module.proj_out(guided + (guided - plain) * guidance)
+            return made
 
         return velocity
 
+    def _in_blocks(self, rows: Sequence[torch.Tensor]) -> torch.Tensor:
+        """A row each, padded to the whole blocks that hold the longest."""
+        size = self._module.block_size
+        joined = pad_sequence(list(rows), batch_first=True)
+        return pad(joined, (0, 0, 0, -joined.shape[1] % size))
 
-def block_distances(lengths: torch.Tensor, block_size: int) -> torch.Tensor:
-    """Blocks from each frame to each other, of shape (rows, 1, frames, frames); padding is seen by padding alone."""
-    frames = torch.arange(int(lengths.max()))
-    blocks = frames // block_size
-    is_padding = frames >= lengths[:, None]
-    across = is_padding[:, None, :] & ~is_padding[:, :, None]
-    return (blocks - blocks[:, None]).expand(len(lengths), -1, -1).masked_fill(across, OUT_OF_SIGHT)[:, None]
+    @property
+    def _input_weights(self) -> tuple[torch.Tensor, ...]:
+        """Those of the mel, of the voice's sound, of the codes and of the speaker: they are added to one another."""
+        config, weights = self._module.config, self._module.input_embed.proj.weight
+        return tuple(weights.split((config.mel_dim, config.enc_dim, config.emb_dim, config.enc_emb_dim), dim=1))
+
+
+def _sight(layer: DiTDecoderLayer) -> Sight:
+    return Sight(layer.look_backward_block, layer.look_ahead_block)
+
+
+def _through(
+    layer: DiTDecoderLayer, hidden: torch.Tensor, time: torch.Tensor, rotary: Rotary, view: View
+) -> torch.Tensor:
+    """As the layer itself does it, but for the attention."""
+    norm, gate, shift, scale, outer_gate = layer.attn_norm(hidden, emb=time)
+    hidden = hidden + gate[:, None] * attend(layer.attn, norm, rotary, view)
+    norm = layer.ff_norm(hidden) * (1 + scale[:, None]) + shift[:, None]
+    return hidden + outer_gate[:, None] * layer.ff(norm)
 
 
 def _runge_kutta(velocity: Velocity, begins: torch.Tensor, ends: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
@@ -119,5 +139,5 @@ def _times(steps: int) -> torch.Tensor:
     return times + SWAY * (torch.cos(torch.pi / 2 * times) - 1 + times)
 
 
-def _repeated(rows: torch.Tensor, frames: int) -> torch.Tensor:
-    return rows[:, None].repeat(1, frames, 1)
+def _and_nothing(given: torch.Tensor) -> torch.Tensor:
+    return torch.cat((given, torch.zeros_like(given)))

@@ -27,8 +27,8 @@ from omni_runtime.stepping.loading import LoadPlan, ModelLoadError
 from omni_runtime.stepping.resident import Loading
 
 SAMPLE_RATE = 24_000
-FRAMES_PER_PIECE = 100
-"""A second of sound."""
+FIRST_PIECE, NEXT_PIECES = 100, 300
+"""Frames of mel: a second of sound at once, then three; each border between two costs some work twice."""
 
 
 @dataclass
@@ -36,7 +36,8 @@ class Token2WavStream:
     """`speech` is there once all codes are; `mel`, and how much of it has become sound, once its steps are done."""
 
     settings: SpeechSettings
-    voice: Voice
+    heard: torch.Tensor
+    """What its voice adds to the mel's making."""
     speech: Speech | None = None
     mel: torch.Tensor | None = None
     vocoded: int = 0
@@ -57,8 +58,8 @@ class Token2Wav:
 
     def __init__(self, module: Qwen2_5OmniToken2WavModel, voices: Mapping[str, Voice]) -> None:
         self._module = module
-        self._voices = voices
         self._transformer = MelTransformer(module.code2wav_dit_model)
+        self._heard = {name: self._transformer.hear(voice) for name, voice in voices.items()}
         self._vocoder = Vocoder(module.code2wav_bigvgan_model)
         self._config: Qwen2_5OmniDiTConfig = module.config.dit_config
         self.codebook_size: int = self._config.num_embeds
@@ -76,7 +77,7 @@ class Token2Wav:
 
     def begin(self, parameters: Mapping[str, Value]) -> Token2WavStream:
         settings = parse_speech_settings(parameters)
-        return Token2WavStream(settings, voice_of(self._voices, settings.voice))
+        return Token2WavStream(settings, voice_of(self._heard, settings.voice))
 
     def step(self, turns: Sequence[Turn]) -> list[torch.Tensor | None]:
         streams: list[Token2WavStream] = [turn.stream for turn in turns]
@@ -96,7 +97,7 @@ class Token2Wav:
         if frames > limit:
             text = f"the speech has {frames} frames of mel, and the model makes {limit} at most; ask for a shorter one"
             raise OmniError(ErrorCode.INVALID_REQUEST, text, "max_mel_frames")
-        return self._transformer.begin(codes[0, :used], stream.voice, stream.settings)
+        return self._transformer.begin(codes[0, :used], stream.heard, stream.settings)
 
     def _sound(self, streams: Sequence[Token2WavStream]) -> list[torch.Tensor]:
         pieces = [_next_piece(stream) for stream in streams]
@@ -108,7 +109,8 @@ class Token2Wav:
 
 def _next_piece(stream: Token2WavStream) -> Piece:
     assert stream.mel is not None
-    return Piece(stream.mel, Span(stream.vocoded, min(len(stream.mel), stream.vocoded + FRAMES_PER_PIECE)))
+    frames = NEXT_PIECES if stream.vocoded else FIRST_PIECE
+    return Piece(stream.mel, Span(stream.vocoded, min(len(stream.mel), stream.vocoded + frames)))
 
 
 def load(plan: LoadPlan) -> Loading[Token2Wav]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from transformers import Qwen2_5OmniDiTConfig
@@ -12,6 +13,7 @@ from omni_runtime.stepping.loading import LoadPlan, ModelLoadError
 FILE = "spk_dict.pt"
 DUMMY_VOICES = ("Chelsie", "Ethan")
 DUMMY_FRAMES = 300
+V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,8 @@ def read_voices(plan: LoadPlan, config: Qwen2_5OmniDiTConfig) -> dict[str, Voice
     return {name: _on(plan.device, voice) for name, voice in voices.items()}
 
 
-def voice_of(voices: Mapping[str, Voice], name: str | None) -> Voice:
-    """The voice that a request asks for, however it writes the name; OmniError if there is none of that name."""
+def voice_of(voices: Mapping[str, V], name: str | None) -> V:
+    """What is known of the voice that a request asks for, however it writes the name; OmniError if there is none."""
     if name is None:
         return next(iter(voices.values()))
     for known, voice in voices.items():
