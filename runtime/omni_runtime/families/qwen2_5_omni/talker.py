@@ -4,20 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
-from transformers import (
-    LogitsProcessorList,
-    MinNewTokensLengthLogitsProcessor,
-    Qwen2_5OmniConfig,
-    Qwen2_5OmniTalkerForConditionalGeneration,
-    RepetitionPenaltyLogitsProcessor,
-    SuppressTokensLogitsProcessor,
-)
+from transformers import Qwen2_5OmniConfig, Qwen2_5OmniTalkerForConditionalGeneration
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array, Payload, Value
 from omni_runtime.engines.ar.sampling import Sampling, sampling_of
 from omni_runtime.families.checkpoint_part import load_module, read_config, table_rows
 from omni_runtime.families.qwen2_5_omni import talker_input
+from omni_runtime.families.qwen2_5_omni.code_choice import Choice, Chooser
 from omni_runtime.families.qwen2_5_omni.voices import Voice, read_voices, voice_of
 from omni_runtime.families.reply_rows import ReplyRows
 from omni_runtime.families.row_cache import RowCache, RowsCache, length
@@ -39,10 +33,10 @@ MAX_FRAMES = 2048
 class Speech:
     """What is known of one request. `rows` are of all that the thinker has read; `codes` are all that was said."""
 
-    sampling: Sampling
+    choice: Choice
+    max_frames: int
     thinker: talker_input.ThinkerRows
     reply: ReplyRows
-    generator: torch.Generator
     rows: torch.Tensor
     prompt_ids: list[int] = field(default_factory=list)
     positions: torch.Tensor | None = None
@@ -51,18 +45,8 @@ class Speech:
     words_said: int = 0
     """To the reply: a word is, once the next one is there."""
     cache: RowCache = ()
-    processors: LogitsProcessorList | None = None
     codes: list[int] = field(default_factory=list)
     is_done: bool = False
-
-    def number(self, name: str, default: float) -> float:
-        value = self.sampling.get(name, default)
-        assert isinstance(value, int | float)
-        return value
-
-    @property
-    def max_frames(self) -> int:
-        return int(self.number("max_tokens", MAX_FRAMES))
 
 
 class Talker:
@@ -80,6 +64,8 @@ class Talker:
         self._media = talker_input.media_ids(config.thinker_config)
         self._voices = voices
         self._thinker_rows = thinker_rows
+        never, ends = (ids(self._config) for ids in (talker_input.suppressed_ids, talker_input.stop_ids))
+        self._chooser = Chooser(*(torch.tensor(ids, device=module.device) for ids in (never, ends)))
 
     @property
     def modules(self) -> list[torch.nn.Module]:
@@ -100,12 +86,10 @@ class Talker:
         ids = talker_input.row_ids(self._config, voice_of(self._voices, voice).token_id)
         begin, over, padding = (self._thinker_rows[token_id] for token_id in ids)
         sampling = sampling_of(parameters)
-        seed = sampling.get("seed", 0)
-        assert isinstance(seed, int)
-        generator = torch.Generator(self._module.device).manual_seed(seed)
         nothing = begin.new_empty((0, len(begin)))
         thinker = talker_input.ThinkerRows(begin, over, padding)
-        return Speech(sampling, thinker, ReplyRows(over, padding), generator, nothing)
+        max_frames = int(_number(sampling, "max_tokens", MAX_FRAMES))
+        return Speech(self._choice(sampling), max_frames, thinker, ReplyRows(over, padding), nothing)
 
     def hear(self, speech: Speech, item: Payload) -> None:
         """States may come before the words that they are of; those of the last word, if any come, nobody says."""
@@ -140,17 +124,21 @@ class Talker:
         """One more code of each; None one step after its last, as the token that ends a speech is none."""
         ended = [speech.is_done for speech in speeches]
         going = [speech for speech in speeches if not speech.is_done]
-        drawn = [speech.generator.get_state() for speech in going]
-        chosen = list[int]()
-        try:
-            logits, caches = self._logits(going) if going else (torch.empty(0), [])
-            chosen += [self._chosen(speech, row[None]) for speech, row in zip(going, logits, strict=True)]
-        finally:
-            if len(chosen) < len(going):
-                for speech, state in zip(going, drawn, strict=True):
-                    speech.generator.set_state(state)
-        said = iter([self._say(*each) for each in zip(going, chosen, caches, strict=True)])
+        said = iter(self._say_next(going) if going else [])
         return [None if has_ended else next(said) for has_ended in ended]
+
+    def _say_next(self, speeches: Sequence[Speech]) -> list[Payload | None]:
+        choices = [speech.choice for speech in speeches]
+        thrown = [choice.dice.get_state() for choice in choices]
+        chosen: list[int] = []
+        try:
+            logits, caches = self._logits(speeches)
+            chosen = self._chooser.choose(choices, logits)
+        finally:
+            if not chosen:
+                for choice, state in zip(choices, thrown, strict=True):
+                    choice.dice.set_state(state)
+        return [self._say(*each) for each in zip(speeches, chosen, caches, strict=True)]
 
     def _rows(self, speech: Speech, item: Payload) -> torch.Tensor:
         """Of what the thinker has read since the item before."""
@@ -172,6 +160,7 @@ class Talker:
     def _say(self, speech: Speech, code: int, cache: RowCache) -> Payload | None:
         is_over = code in talker_input.stop_ids(self._config)
         speech.codes.append(code)
+        speech.choice.say(code)
         speech.cache = cache
         speech.is_done = is_over or len(speech.codes) == speech.max_frames
         return None if is_over else {"codes": to_array(torch.tensor([[code]], dtype=torch.int32))}
@@ -179,7 +168,7 @@ class Talker:
     def _logits(self, speeches: Sequence[Speech]) -> tuple[torch.Tensor, list[RowCache]]:
         """Of each one's next code, and what is known of it then. One that has not begun is alone."""
         if speeches[0].cache:
-            rows = torch.stack([self._step_row(speech) for speech in speeches])[:, None]
+            rows = self._step_rows(speeches)[:, None]
         else:
             (speech,) = speeches
             rows = self._prompt_rows(speech)[None]
@@ -195,10 +184,11 @@ class Talker:
         logits: torch.Tensor = self._module.codec_head(made.last_hidden_state[:, -1]).float()
         return logits, cache.grown()
 
-    def _step_row(self, speech: Speech) -> torch.Tensor:
-        code = torch.tensor(speech.codes[-1], device=self._module.device)
-        own = self._module.get_input_embeddings()(code)
-        return talker_input.step_row(own, speech.reply, len(speech.codes) - 1)
+    def _step_rows(self, speeches: Sequence[Speech]) -> torch.Tensor:
+        codes = torch.tensor([speech.codes[-1] for speech in speeches], device=self._module.device)
+        own = self._module.get_input_embeddings()(codes)
+        steps = [(row, speech.reply, len(speech.codes) - 1) for row, speech in zip(own, speeches, strict=True)]
+        return torch.stack([talker_input.step_row(*step) for step in steps])
 
     def _prompt_rows(self, speech: Speech) -> torch.Tensor:
         table = self._module.get_input_embeddings().weight
@@ -206,32 +196,27 @@ class Talker:
         codec = talker_input.CodecRows(table[config.tts_codec_pad_token_id], table[config.tts_codec_start_token_id])
         return talker_input.prompt_rows(speech.rows[: len(speech.prompt_ids)], speech.reply, speech.thinker, codec)
 
-    def _chosen(self, speech: Speech, logits: torch.Tensor) -> int:
-        prompt = talker_input.prompt_ids(self._config, len(speech.prompt_ids))
-        said = torch.tensor([prompt + speech.codes], device=logits.device)
-        speech.processors = speech.processors or self._processors(speech, len(prompt))
-        scores = speech.processors(said, logits)
-        if speech.number("temperature", 0.9) == 0:
-            return int(scores.argmax())
-        return int(torch.multinomial(scores.softmax(-1), 1, generator=speech.generator))
-
-    def _processors(self, speech: Speech, prompt_length: int) -> LogitsProcessorList:
-        """As `generate` lines them up."""
-        device = str(self._module.device)
-        suppressed, ends = (list(ids(self._config)) for ids in (talker_input.suppressed_ids, talker_input.stop_ids))
-        least = int(speech.number("min_tokens", 0))
-        processors = LogitsProcessorList(
-            [
-                RepetitionPenaltyLogitsProcessor(speech.number("repetition_penalty", 1.05)),
-                MinNewTokensLengthLogitsProcessor(prompt_length, least, ends, device=device),
-                SuppressTokensLogitsProcessor(suppressed, device=device),
-            ]
-        )
+    def _choice(self, sampling: Sampling) -> Choice:
+        seed = sampling.get("seed", 0)
+        assert isinstance(seed, int)
+        has_come = torch.zeros(self._module.codec_head.out_features, dtype=torch.bool, device=self._module.device)
+        has_come[talker_input.prompt_ids(self._config, 1)] = True
         temperature, top_k, top_p = (
-            speech.number(name, default) for name, default in (("temperature", 0.9), ("top_k", 40), ("top_p", 0.8))
+            _number(sampling, name, default) for name, default in (("temperature", 0.9), ("top_k", 40), ("top_p", 0.8))
         )
-        processors.extend(warpers(temperature, int(top_k), top_p))
-        return processors
+        return Choice(
+            _number(sampling, "repetition_penalty", 1.05),
+            int(_number(sampling, "min_tokens", 0)),
+            tuple(warpers(temperature, int(top_k), top_p)),
+            torch.Generator(self._module.device).manual_seed(seed),
+            has_come,
+        )
+
+
+def _number(sampling: Sampling, name: str, default: float) -> float:
+    value = sampling.get(name, default)
+    assert isinstance(value, int | float)
+    return value
 
 
 def _positions(speech: Speech, new: int) -> torch.Tensor:
