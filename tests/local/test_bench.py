@@ -79,6 +79,24 @@ def test_requests_that_are_refused_are_counted_and_told(chatting: Serve, tmp_pat
     assert "3 failed: 400: temperature: input should be less than or equal to 2" in printed
 
 
+def test_cases_of_a_file_are_held_to_their_baselines(chatting: Serve, tmp_path: Path) -> None:
+    load = {"num_prompts": [2, 3], "random_input_len": 4, "random_output_len": 5}
+    good, bad = {"failed": 0, "completed": [2, 3], "mean_e2el_ms": 60_000}, {"mean_e2el_ms": 1}
+    cases = [{"test_name": "fox", "benchmark_params": [load | {"baseline": good}]}]
+    slow = {"test_name": "hare", "benchmark_params": [load | {"num_prompts": 1, "baseline": bad}]}
+
+    def run(*entries: Any) -> "subprocess.CompletedProcess[str]":
+        (tmp_path / "cases.json").write_text(json.dumps(entries))
+        command = [OMNI, "bench", "cases", tmp_path / "cases.json", "--base-url", chatting.url()]
+        return subprocess.run([*command, "--result-dir", tmp_path], capture_output=True, text=True, timeout=120)
+
+    done = run(*cases)
+    assert done.returncode == 0 and done.stdout.count("ok    mean_e2el_ms") == 2, done.stdout + done.stderr
+    assert [json.loads((tmp_path / f"fox-{n}.json").read_text())["completed"] for n in range(2)] == [2, 3]
+    done = run(slow, *cases)
+    assert done.returncode == 1 and "WORSE mean_e2el_ms" in done.stdout and (tmp_path / "hare.json").is_file()
+
+
 def test_speech_is_measured(tmp_path: Path) -> None:
     with serving(*fake_example("fake-speech", tmp_path), "--port", "0", folder=tmp_path) as serve:
         asked = ("--backend", "openai-speech", "--num-prompts", "2", "--random-input-len", "5")

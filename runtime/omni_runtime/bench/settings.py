@@ -5,7 +5,7 @@ import json
 import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -136,14 +136,23 @@ def settings_from(arguments: Namespace) -> BenchSettings:
     )
 
 
-def _add_target(parser: ArgumentParser) -> None:
-    parser.add_argument("--backend", choices=get_args(Backend), default="openai-chat-omni")
+def add_place(parser: ArgumentParser) -> None:
     parser.add_argument("--base-url", metavar="URL", help="where the endpoint is, in place of --host and --port")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--endpoint", metavar="PATH", help="default: that of the backend")
     parser.add_argument("--model", help="its name (default: the first one that is served there)")
     parser.add_argument("--api-key", help="if the endpoint asks for one")
+
+
+def place_from(arguments: Namespace) -> Target:
+    url = arguments.base_url or f"http://{arguments.host}:{arguments.port}"
+    return Target(url.rstrip("/").removesuffix("/v1"), model=arguments.model, api_key=arguments.api_key)
+
+
+def _add_target(parser: ArgumentParser) -> None:
+    add_place(parser)
+    parser.add_argument("--backend", choices=get_args(Backend), default="openai-chat-omni")
+    parser.add_argument("--endpoint", metavar="PATH", help="default: that of the backend")
     parser.add_argument("--request-timeout", type=float, default=600.0, help="seconds (default: %(default)s)")
 
 
@@ -196,15 +205,8 @@ def _add_report(parser: ArgumentParser) -> None:
 
 
 def _target(arguments: Namespace, backend: Backend) -> Target:
-    url = arguments.base_url or f"http://{arguments.host}:{arguments.port}"
-    return Target(
-        url=url.rstrip("/").removesuffix("/v1"),
-        backend=backend,
-        path=arguments.endpoint or PATHS[backend],
-        model=arguments.model,
-        api_key=arguments.api_key,
-        timeout_s=arguments.request_timeout,
-    )
+    path = arguments.endpoint or PATHS[backend]
+    return replace(place_from(arguments), backend=backend, path=path, timeout_s=arguments.request_timeout)
 
 
 def _report(arguments: Namespace) -> Report:
