@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from omni_contract.wire.codec import ALIGNMENT
 from omni_contract.wire.errors import TransferError
+from omni_contract.wire.layouts import ALIGNMENT
 from omni_contract.wire.payload import Array
 from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.connectors.inline import INLINE_LIMIT_BYTES

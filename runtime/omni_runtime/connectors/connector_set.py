@@ -93,13 +93,12 @@ class ConnectorSet:
             await connector.close()
 
     def _of(self, handle: Handle) -> Connector:
-        if handle.connector not in self._connectors:
-            raise TransferError(
-                handle.edge,
-                handle.request_id,
-                f'connector "{handle.connector}" is not one of {", ".join(self.names)} that this process uses',
-            )
-        return self._connectors[handle.connector]
+        name = handle.connector
+        if (connector := self._connectors.get(name)) is None:
+            own = ", ".join(self.names)
+            text = f'connector "{name}" is not one of {own} that this process uses'
+            raise TransferError(handle.edge, handle.request_id, text)
+        return connector
 
 
 def _production(name: str, outputs: Collection[str]) -> Production:

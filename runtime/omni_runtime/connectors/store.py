@@ -1,7 +1,7 @@
 """Payloads that this process holds for others, within a byte limit. Served by the worker's Fetch.
 
 Most lie in ordinary memory; a connector whose payloads lie elsewhere has the store keep their time and hand them out.
-Everything runs on one event loop. A payload leaves by `drop` or at its deadline, whichever comes first.
+Everything runs on one event loop. A payload leaves by `drop` or soon after its deadline, whichever comes first.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 from omni_contract.wire.codec import EncodedPayload
 from omni_runtime.connectors.budget import Budget, PayloadGoneError
 from omni_runtime.connectors.stream import ChunkStream
+from omni_runtime.deadlines import Deadlines
 
 
 class HeldObject(Protocol):
@@ -25,12 +26,14 @@ class HeldObject(Protocol):
 
 Held: TypeAlias = HeldObject | ChunkStream
 WhenDropped: TypeAlias = Callable[[], None]
+KEY_BYTES, KEYS_AT_ONCE = 12, 64
 
 
 @dataclass(slots=True)
 class _Entry:
     held: Held
-    deadline: asyncio.TimerHandle
+    tick: int
+    """At which its time is up."""
     when_dropped: list[WhenDropped] = field(default_factory=list)
 
 
@@ -39,6 +42,8 @@ class PayloadStore:
 
     def __init__(self, limit_bytes: int) -> None:
         self._budget = Budget(limit_bytes)
+        self._keys = _random_keys()
+        self._deadlines = Deadlines(self.drop)
         self._entries: dict[str, _Entry] = {}
         self._empty = asyncio.Event()
         self._empty.set()
@@ -88,7 +93,7 @@ class PayloadStore:
         entry = self._entries.pop(key, None)
         if entry is None:
             return
-        entry.deadline.cancel()
+        self._deadlines.remove(key, entry.tick)
         for call in entry.when_dropped:
             call()
         if not self._entries:
@@ -102,9 +107,8 @@ class PayloadStore:
             self.drop(key)
 
     def _add(self, held: Held, remaining_s: float, drop: WhenDropped) -> str:
-        key = os.urandom(12).hex()
-        deadline = asyncio.get_running_loop().call_later(remaining_s, self.drop, key)
-        self._entries[key] = _Entry(held, deadline, [drop])
+        key = next(self._keys)
+        self._entries[key] = _Entry(held, self._deadlines.add(key, remaining_s), [drop])
         self._empty.clear()
         return key
 
@@ -112,3 +116,10 @@ class PayloadStore:
         if key not in self._entries:
             raise PayloadGoneError("the payload is not held here (any more)")
         return self._entries[key]
+
+
+def _random_keys() -> Iterator[str]:
+    """Endless; the kernel is asked for many at a time."""
+    while True:
+        noise = os.urandom(KEY_BYTES * KEYS_AT_ONCE).hex()
+        yield from (noise[start : start + 2 * KEY_BYTES] for start in range(0, len(noise), 2 * KEY_BYTES))

@@ -12,7 +12,8 @@ from typing import TypeAlias
 
 from omni_contract.api.quantity import quantity
 from omni_contract.api.v1alpha1.mooncake import MooncakeTransferEngineConnector as Settings
-from omni_contract.wire.codec import ALIGNMENT, encode
+from omni_contract.wire.codec import encode
+from omni_contract.wire.layouts import ALIGNMENT
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.connectors.counters import ConnectorHealth

@@ -79,6 +79,15 @@ class Arena:
         blocks = self._blocks
         return ArenaCensus(blocks.size_bytes, blocks.used_bytes, blocks.blocks, len(self._lingering))
 
+    def take(self, size_bytes: int) -> Block | None:
+        """A block at once, if there is room that has its memory and nobody waits for it."""
+        if self._line.locked() or (offset := self._blocks.allocate(HEADER_BYTES + size_bytes)) is None:
+            return None
+        if offset + HEADER_BYTES + size_bytes > self._reserved_bytes:
+            self._blocks.free(offset)
+            return None
+        return self._block(offset, size_bytes)
+
     async def try_reserve(self, size_bytes: int) -> Block | None:
         """A block if there is room and nobody waits for it: at once, but for memory that must be taken first."""
         block = None if self._line.locked() else self._reserve(size_bytes)
@@ -88,6 +97,8 @@ class Arena:
         """A block, first come, first served; raises ArenaFullError if there is no room within the time."""
         if (block := await self.try_reserve(size_bytes)) is not None:
             return block
+        if size_bytes > self.capacity_bytes:
+            raise ArenaFullError(f"a payload of {size_bytes:,} bytes is larger than the arena")
         try:
             async with asyncio.timeout(wait_s), self._line:
                 while (block := self._reserve(size_bytes)) is None:
@@ -96,19 +107,22 @@ class Arena:
                 if await self._is_backed(block):
                     return block
         except TimeoutError:
+            used_bytes, all_bytes = self._blocks.used_bytes, self._blocks.size_bytes
             raise ArenaFullError(
-                f"{self._blocks.used_bytes:,} of {self._blocks.size_bytes:,} bytes are in use"
+                f"no room for {size_bytes:,} bytes within {wait_s:.1f} s: "
+                f"{used_bytes:,} of {all_bytes:,} bytes are in use"
             ) from None
         raise ArenaFullError(f"{self._path.parent} has no memory beyond {self._reserved_bytes:,} bytes")
 
     async def fill(self, block: Block, payload: EncodedPayload) -> None:
         """Copies a payload in."""
-        position = 0
-        for piece in payload.slices(COPY_BYTES):
-            block.memory[position : position + piece.nbytes] = piece
-            position += piece.nbytes
+        memory, position = block.memory, 0
+        for piece in payload.parts if payload.size_bytes < COPY_BYTES else payload.slices(COPY_BYTES):
+            end = position + piece.nbytes
+            memory[position:end] = piece
             if piece.nbytes == COPY_BYTES:
                 await asyncio.sleep(0)
+            position = end
 
     def sign(self, block: Block, key: str) -> None:
         """From here on readers find the payload under its key, until it is forgotten."""
@@ -134,8 +148,9 @@ class Arena:
 
     def _reserve(self, size_bytes: int) -> Block | None:
         offset = self._blocks.allocate(HEADER_BYTES + size_bytes)
-        if offset is None:
-            return None
+        return None if offset is None else self._block(offset, size_bytes)
+
+    def _block(self, offset: int, size_bytes: int) -> Block:
         unused: Callable[[], None] = lambda: self._home.call(self._unused, offset)  # noqa: E731
         return Block(offset, self._mapping.view(offset + HEADER_BYTES, size_bytes, unused))
 

@@ -6,6 +6,7 @@ released or is past its deadline; `release` with views left takes effect with th
 
 import asyncio
 import logging
+import time
 from pathlib import Path
 
 from omni_contract.api.quantity import quantity
@@ -58,39 +59,40 @@ class ShmConnector(ElsewhereConnector):
 
     async def _new_arena(self, patience_s: float) -> Arena:
         """A dead process's memory is free once its readers have let go of it, too."""
-        deadline_s = _now() + patience_s
+        deadline_s = time.monotonic() + patience_s
         while True:
             try:
                 # What is promised to edges that name the connector is there from the start.
                 return Arena(self._folder, self._size_bytes, grows=self._context.production is Production.OPTIONAL)
             except ArenaError:
-                if _now() >= deadline_s:
+                if time.monotonic() >= deadline_s:
                     raise
                 await asyncio.sleep(NEXT_TRY_S)
 
     async def put(self, request_id: str, edge: str, payload: Payload, remaining_s: float) -> Handle:
+        arena, deadline_s = self._arena, time.monotonic() + remaining_s
         encoded = encode(payload, self._settings.checksum)
-        if self._arena is None:
+        if arena is None:
             raise TransferError(edge, request_id, f'this process has no arena for connector "{self._context.name}"')
-        deadline_s = _now() + remaining_s
         try:
-            block = await self._reserved(self._arena, encoded.size_bytes, min(self._settings.wait_seconds, remaining_s))
+            wait_s = min(self._settings.wait_seconds, remaining_s)
+            block = arena.take(encoded.size_bytes) or await arena.reserve(encoded.size_bytes, wait_s)
         except ArenaFullError as error:
             way_out = f'raise shm.size of connector "{self._context.name}", now {self._settings.size}'
             raise TransferError(edge, request_id, f"{error}; {way_out}") from error
-        handle = self._object_handle("", request_id, edge, remaining_s)
-        return await self._held(handle, self._arena, block, encoded, deadline_s)
+        await arena.fill(block, encoded)
+        return self._held(request_id, edge, arena, block, deadline_s - time.monotonic())
 
     async def put_if_room(
         self, request_id: str, edge: str, encoded: EncodedPayload, remaining_s: float
     ) -> Handle | None:
         """For `auto`: None, at once, if the payload does not fit now."""
-        deadline_s = _now() + remaining_s
-        block = await self._arena.try_reserve(encoded.size_bytes) if self._arena else None
-        if self._arena is None or block is None:
+        arena, deadline_s = self._arena, time.monotonic() + remaining_s
+        block = await arena.try_reserve(encoded.size_bytes) if arena else None
+        if arena is None or block is None:
             return None
-        handle = self._object_handle("", request_id, edge, remaining_s)
-        return await self._held(handle, self._arena, block, encoded, deadline_s)
+        await arena.fill(block, encoded)
+        return self._held(request_id, edge, arena, block, deadline_s - time.monotonic())
 
     async def get(self, handle: Handle, remaining_s: float) -> Payload:
         try:
@@ -146,29 +148,17 @@ class ShmConnector(ElsewhereConnector):
         if self._arena is not None:
             await self._arena.close()
 
-    async def _reserved(self, arena: Arena, size_bytes: int, wait_s: float) -> Block:
-        if size_bytes > arena.capacity_bytes:
-            raise ArenaFullError(f"a payload of {size_bytes:,} bytes is larger than the arena")
-        try:
-            return await arena.reserve(size_bytes, wait_s)
-        except ArenaFullError as error:
-            raise ArenaFullError(f"no room for {size_bytes:,} bytes within {wait_s:.1f} s: {error}") from error
-
-    async def _held(
-        self, handle: Handle, arena: Arena, block: Block, encoded: EncodedPayload, deadline_s: float
-    ) -> Handle:
-        """The handle, completed. From here on the block is the store's: it is free once the store has dropped it."""
-        await arena.fill(block, encoded)
-        offset = block.offset
-        handle.key = self._store.hold_elsewhere(
-            EncodedPayload((block.memory,), encoded.size_bytes), deadline_s - _now(), lambda: arena.forget(offset)
-        )
-        arena.sign(block, handle.key)
-        self.counters.put(encoded.size_bytes)
-        handle.size_bytes = encoded.size_bytes
-        handle.locator = Locator(
-            locality=self._context.memory.locality, arena=arena.name, offset=block.offset
-        ).to_bytes()
+    def _held(self, request_id: str, edge: str, arena: Arena, block: Block, remaining_s: float) -> Handle:
+        """The payload's handle. From here on the block is the store's: it is free once the store has dropped it."""
+        offset, memory = block
+        size_bytes = memory.nbytes
+        held = EncodedPayload((memory,), size_bytes)
+        key = self._store.hold_elsewhere(held, remaining_s, lambda: arena.forget(offset))
+        arena.sign(block, key)
+        self.counters.put(size_bytes)
+        handle = self._object_handle(key, request_id, edge, remaining_s)
+        handle.size_bytes = size_bytes
+        handle.locator = Locator(arena.name, offset, self._context.memory.locality).to_bytes()
         return handle
 
     def _reachable(self, locator: Locator) -> ForeignArena | None:
@@ -197,7 +187,3 @@ class ShmConnector(ElsewhereConnector):
 
 def _transfer_error(handle: Handle, reason: str) -> TransferError:
     return TransferError(handle.edge, handle.request_id, reason)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

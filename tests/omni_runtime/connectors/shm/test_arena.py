@@ -12,7 +12,7 @@ from omni_contract.wire.codec import EncodedPayload
 from omni_runtime.connectors.budget import PayloadGoneError
 from omni_runtime.connectors.shm.arena import HEADER_BYTES, STEP_BYTES, Arena, ArenaFullError, Block
 from omni_runtime.connectors.shm.folder import ArenaError
-from omni_runtime.connectors.shm.reading import ForeignArenas, OwnerGoneError
+from omni_runtime.connectors.shm.reading import OWNER_SEEN_S, ForeignArenas, OwnerGoneError
 
 KIB = 1024
 KEY, OTHER_KEY = "k" * 24, "o" * 24
@@ -169,6 +169,7 @@ async def test_an_owner_that_has_ended_is_noticed_and_its_memory_given_back(
     block = await put(dying, b"orphan")
     view = readers.arena(dying.name).read(block.offset, KEY, 6)
     await dying.close()
+    await asyncio.sleep(OWNER_SEEN_S)
 
     with pytest.raises(OwnerGoneError):
         readers.arena(dying.name).read(block.offset, KEY, 6)
