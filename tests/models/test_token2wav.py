@@ -88,13 +88,6 @@ class TestVocoder:
         heard = ((made - whole).abs() > ROUNDING).nonzero()
         assert heard.min() < 58 * SAMPLES_PER_FRAME and heard.max() > 63 * SAMPLES_PER_FRAME
 
-    def test_a_stage_hands_on_only_what_is_heard_behind_it(self, vocoder):
-        """In frames of mel, whose worth of work is all but the same in each stage from the third on."""
-        spans = vocoder._spans(Piece(torch.zeros((1000, BANDS)), Span(500, 600)))
-        rates = (1, 1, 5, 15, 30, 60, 120, 240, 240)
-        frames = [(span.end - span.start) / rate for rate, span in zip(rates, spans, strict=True)]
-        assert frames == pytest.approx([172, 166, 126, 112, 106, 103, 101, 100, 100], abs=1)
-
 
 @pytest.mark.usefixtures("double_precision")
 class TestNearAttention:

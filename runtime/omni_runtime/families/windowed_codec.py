@@ -1,12 +1,15 @@
 """A causal codec in steps: a transformer that sees a window of frames, then convolutions up to samples.
 
-The transformer keeps keys and values of its window; the convolutions behind it see the last of its states again. So a
-chunk costs what its own frames cost, however long the speech, and the samples are those of one decode.
+The transformer keeps keys and values of its window; the first of the convolutions behind it see the last of its states
+again. So a chunk costs little more than its own frames cost, however long the speech, and the samples are those of one
+decode.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
 import torch
@@ -15,6 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from omni_contract.wire.payload import Value
 from omni_runtime.families.codec_reach import Convolution, Span, Upsampling, length, needed
+from omni_runtime.families.codec_stages import Stage, route, through
 from omni_runtime.generation.decoder import Turn
 
 SAMPLE_RATE = 24_000
@@ -25,6 +29,7 @@ KERNEL = 7
 FAR = 100_000
 """A frame so late that all before it are there."""
 KeysAndValues: TypeAlias = tuple[torch.Tensor, torch.Tensor]
+Layers: TypeAlias = Sequence[Convolution | Upsampling]
 
 
 class CodecConfig(Protocol):
@@ -80,19 +85,22 @@ class WindowCache:
 
 
 class WindowedCodec(ABC):
-    """`module` has a `pre_transformer`, and `upsample` and `decoder` behind it, as Qwen3-Omni's code2wav has."""
+    """`module` has a `pre_transformer`, and `upsample` and `decoder` behind it, as Qwen3-Omni's code2wav has.
+
+    `stages` are the layers of each part of those two.
+    """
 
     sample_rate = SAMPLE_RATE
     frames_per_step = FRAMES_PER_STEP
 
-    def __init__(
-        self, module: Any, config: CodecConfig, widths: Widths, layers: Sequence[Convolution | Upsampling]
-    ) -> None:
+    def __init__(self, module: Any, config: CodecConfig, widths: Widths, stages: Sequence[Layers]) -> None:
         self._module = module
         self._config = config
         self._widths = widths
-        self._layers = layers
-        self._context = context_frames(layers)
+        parts = [*module.upsample, *([part] for part in module.decoder[:-2]), module.decoder[-2:]]
+        self._stages = [Stage(layers, partial(_run, part)) for layers, part in zip(stages, parts, strict=True)]
+        self._layers = list(chain.from_iterable(stages))
+        self._context = context_frames(self._layers)
         self.code_groups = config.num_quantizers
         self.codebook_size = config.codebook_size
 
@@ -120,8 +128,8 @@ class WindowedCodec(ABC):
         counts = [one.shape[1] for one in codes]
         padded = pad_sequence([one.T for one in codes], batch_first=True).transpose(1, 2)
         states, windows = self._transformed(streams, counts, self._embedded(streams, padded))
-        sound = self._convolved([torch.cat((stream.states, own)) for stream, own in zip(streams, states, strict=True)])
-        made = [self._own(samples, turn, count) for samples, turn, count in zip(sound, turns, counts, strict=True)]
+        seen = [torch.cat((stream.states, own)) for stream, own in zip(streams, states, strict=True)]
+        made = self._convolved(seen, [self._own(turn, count) for turn, count in zip(turns, counts, strict=True)])
         for stream, own, window, own_codes in zip(streams, states, windows, codes, strict=True):
             stream.states = torch.cat((stream.states, own))[-self._context :]
             stream.window = window
@@ -158,37 +166,46 @@ class WindowedCodec(ABC):
         ]
         return [row[:count] for row, count in zip(states, counts, strict=True)], windows
 
-    def _convolved(self, states: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Samples of all streams, those of the shorter ones followed by others that mean nothing."""
+    def _convolved(self, states: Sequence[torch.Tensor], wanted: Sequence[Span | None]) -> list[torch.Tensor | None]:
+        """The samples that are wanted of each stream."""
+        if not (spans := [span for span in wanted if span is not None]):
+            return [None] * len(wanted)
+        first = min(span.start for span in spans)
         hidden = pad_sequence(list(states), batch_first=True).transpose(1, 2)
-        for stage in self._module.upsample:
-            for block in stage:
-                hidden = block(hidden)
-        for block in self._module.decoder:
-            hidden = block(hidden)
-        return hidden.clamp(min=-1, max=1)[:, 0].float().cpu()
+        way = route(self._stages, hidden.shape[2], Span(first, max(span.end for span in spans)))
+        made = through(self._stages, hidden[..., way.taken.start : way.taken.end], way.kept)
+        sound = made.clamp(min=-1, max=1)[:, 0].float().cpu()
+        return [
+            None if span is None else row[span.start - first : span.end - first].clone()
+            for row, span in zip(sound, wanted, strict=True)
+        ]
 
-    def _own(self, samples: torch.Tensor, turn: Turn, count: int) -> torch.Tensor | None:
-        """Those that no step before has made, and no frame that only leads in."""
+    def _own(self, turn: Turn, count: int) -> Span | None:
+        """The samples that no step before has made, of no frame that only leads in."""
         seen = len(turn.stream.states)
-        spans = (seen + turn.lead_in, seen + count)
-        made, end = (length(self._layers, frames) if frames else 0 for frames in spans)
-        return samples[made:end].clone() if end > made else None
+        frames = (seen + turn.lead_in, seen + count)
+        made, end = (length(self._layers, among) if among else 0 for among in frames)
+        return Span(made, end) if end > made else None
 
 
-def convolutions(config: CodecConfig, cuts_left: bool) -> list[Convolution | Upsampling]:
-    """The layers behind the transformer, from frames to samples; causal, but for what upsampling cuts on the left."""
-    layers: list[Convolution | Upsampling] = []
-    for ratio in config.upsampling_ratios:
-        layers += [Upsampling(ratio, ratio, 0, 0), Convolution(KERNEL - 1)]
-    layers += [Convolution(KERNEL - 1)]
+def _run(part: Iterable[torch.nn.Module], hidden: torch.Tensor) -> torch.Tensor:
+    for module in part:
+        hidden = module(hidden)
+    return hidden
+
+
+def convolutions(config: CodecConfig, cuts_left: bool) -> list[Layers]:
+    """The layers behind the transformer, stage by stage; causal, but for what upsampling cuts on the left."""
+    plain = Convolution(KERNEL - 1)
+    stages: list[Layers] = [[Upsampling(ratio, ratio, 0, 0), plain] for ratio in config.upsampling_ratios]
+    stages.append([plain])
     for rate in config.upsample_rates:
-        layers += [Upsampling(rate, 2 * rate, rate if cuts_left else 0, rate)]
-        layers += [Convolution((KERNEL - 1) * dilation) for dilation in DILATIONS]
-    return [*layers, Convolution(KERNEL - 1)]
+        dilated = [Convolution((KERNEL - 1) * dilation) for dilation in DILATIONS]
+        stages.append([Upsampling(rate, 2 * rate, rate if cuts_left else 0, rate), *dilated])
+    return [*stages, [plain]]
 
 
-def context_frames(layers: Sequence[Convolution | Upsampling]) -> int:
+def context_frames(layers: Layers) -> int:
     """How many frames before its own a chunk must see, so that its samples are those of a whole decode."""
     first_sample = length(layers, FAR)
     return FAR - needed(layers, Span(first_sample, first_sample + 1)).start

@@ -27,6 +27,8 @@ class Seat:
         self._frames_per_step = frames_per_step
         self._on_work = on_work
         self._waiting: deque[torch.Tensor] = deque()
+        self._frames = 0
+        """Of all that waits."""
         self._lead_in = 0
         """How many of the first frames that wait make no samples."""
         self._is_ended = False
@@ -47,7 +49,7 @@ class Seat:
         """Returns once there is room for more: when what waits is not enough for a step, or has been taken."""
         if lead_in:
             self._lead_in = self._frames + lead_in
-        self._waiting.append(codes)
+        self._wait_with(codes)
         self._arrive()
         await self._change.until(lambda: not self._stream.has_work(self._frames, False))
 
@@ -97,10 +99,6 @@ class Seat:
         await self._change.until(lambda: not self._is_in_step)
 
     @property
-    def _frames(self) -> int:
-        return sum(codes.shape[1] for codes in self._waiting)
-
-    @property
     def _has_work(self) -> bool:
         return self._stream.has_work(self._frames, self._is_ended)
 
@@ -123,7 +121,12 @@ class Seat:
             return None
         waiting = torch.cat(tuple(self._waiting), dim=1)
         self._waiting.clear()
+        self._frames = 0
         limit = self._frames_per_step or waiting.shape[1]
         if waiting.shape[1] > limit:
-            self._waiting.append(waiting[:, limit:])
+            self._wait_with(waiting[:, limit:])
         return waiting[:, :limit]
+
+    def _wait_with(self, codes: torch.Tensor) -> None:
+        self._waiting.append(codes)
+        self._frames += codes.shape[1]

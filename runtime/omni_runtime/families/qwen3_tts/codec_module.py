@@ -34,7 +34,8 @@ class Codebook(nn.Module):
         self.embedding_sum = nn.Parameter(torch.zeros(size, width))
 
     def forward(self, codes: torch.Tensor) -> torch.Tensor:
-        return nn.functional.embedding(codes, self.embedding_sum / self.cluster_usage.clamp(min=LEAST_USAGE)[:, None])
+        usage = self.cluster_usage.clamp(min=LEAST_USAGE)
+        return nn.functional.embedding(codes, self.embedding_sum) / usage[codes][..., None]
 
 
 class Quantizer(nn.Module):
