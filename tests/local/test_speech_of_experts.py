@@ -1,8 +1,6 @@
 """Qwen3-Omni behind `omni serve`, a process for each stage: over the SDK, its speech is that of transformers."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +11,7 @@ import pytest
 from openai import OpenAI
 
 from tests.layout.source import CHECKOUT
+from tests.support.judges import ask
 from tests.support.serve_process import serving
 from tests.support.speech_chats import answered, asked, assert_same_sound, in_16_bits, samples, streamed_samples
 from tests.support.thinker_chats import CHATS, PICTURE, SOUND, message
@@ -36,8 +35,7 @@ def expected(models: Path) -> list[Any]:
     requests = [{"messages": [{"role": "user", "content": chat}], "voice": "Ethan"} for chat in CHATS]
     media, out = models / "heard.npz", models / "experts.npz"
     numpy.savez(media, picture=PICTURE, sound=SOUND)
-    command = [sys.executable, str(REFERENCE), str(models / "qwen3-omni"), str(media), str(out)]
-    subprocess.run(command, input=json.dumps(requests), text=True, check=True, capture_output=True, timeout=300)
+    ask(REFERENCE, [models / "qwen3-omni", media, out], json.dumps(requests))
     with numpy.load(out) as made:
         return [in_16_bits(made[f"sound.{number}"]) for number in range(len(CHATS))]
 

@@ -1,8 +1,6 @@
 """Runs ar engines as a worker would, and asks the judge for the same."""
 
 import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from omni_contract.wire.payload import Payload, Value
 from omni_contract.wire.stage_file import StageFile
 from omni_runtime.engines.protocol import Engine, StageItem, StageRequest, StageUsage
 from omni_runtime.engines.registry import create_engine
+from tests.support.judges import ask
 
 JUDGE = Path(__file__).with_name("ar_reference.py")
 SMALL = {"dtype": "float32", "max_model_length": 512, "max_sequences": 32, "kv_cache_size": "64Mi"}
@@ -93,8 +92,5 @@ async def answer(engine: Engine, request: StageRequest) -> Answer:
 
 def judged(model: Path, requests: Sequence[dict[str, Any]]) -> list[list[int]]:
     """The tokens that transformers makes."""
-    command = [sys.executable, JUDGE, model]
-    done = subprocess.run(command, input=json.dumps(requests), capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    answers: list[list[int]] = json.loads(done.stdout)
+    answers: list[list[int]] = json.loads(ask(JUDGE, [model], json.dumps(requests)))
     return answers

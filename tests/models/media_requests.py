@@ -1,13 +1,12 @@
 """Messages with pictures, sound and video: by name, as the judges take them, and as the frontend hands them on."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy
 
 from omni_contract.wire.payload import Array
+from tests.support.judges import ask
 
 RATE = 16_000
 
@@ -66,7 +65,6 @@ def as_payload(messages):
 def judged(script: str, model: Path, requests, folder: Path):
     """The arrays that a judge, a script of this folder, makes of the requests; `folder` is for its files."""
     numpy.savez(folder / "media.npz", **MEDIA)
-    command = [sys.executable, Path(__file__).with_name(script), model, folder / "media.npz", folder / "out.npz"]
-    done = subprocess.run(command, input=json.dumps(requests), capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
+    arguments = [model, folder / "media.npz", folder / "out.npz"]
+    ask(Path(__file__).with_name(script), arguments, json.dumps(requests))
     return numpy.load(folder / "out.npz")

@@ -2,7 +2,6 @@
 
 import json
 import random
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -22,7 +21,8 @@ from omni_runtime.engines.protocol import StageItem, StageRequest
 from omni_runtime.generation.engine import GenerationEngine
 from omni_runtime.stepping.tensors import to_array
 from tests.models.sound_reference import STEPS
-from tests.support.qwen_tts import judge_python, run_judge
+from tests.support.judges import ask
+from tests.support.qwen_tts import judge_python
 
 SCRIPT = Path(__file__).parent / "sound_reference.py"
 EDGE = "talker->code2wav"
@@ -125,9 +125,8 @@ def reference_sounds(folder: Path, speeches: Sequence[Speech]) -> list[torch.Ten
     """By plain transformers, or the family's own package, each alone and whole."""
     requests = [{"codes": speech.codes.tolist(), "seed": speech.seed} for speech in speeches]
     with tempfile.TemporaryDirectory() as place:
-        out = Path(place) / "sounds.npz"
-        family = speeches[0].family
-        python = judge_python() if family == "qwen3-tts" else Path(sys.executable)
-        run_judge(SCRIPT, [family, str(folder), str(out)], json.dumps(requests), python)
+        out, family = Path(place) / "sounds.npz", speeches[0].family
+        elsewhere = {"python": judge_python(), "forks": False} if family == "qwen3-tts" else {}
+        ask(SCRIPT, [family, folder, out], json.dumps(requests), **elsewhere)
         with numpy.load(out) as made:
             return [torch.from_numpy(made[str(position)]) for position in range(len(requests))]

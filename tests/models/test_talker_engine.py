@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -24,6 +22,7 @@ from omni_runtime.stepping.tensors import to_array
 from omni_runtime.talking.engine import TalkerEngine
 from tests.models import sounds
 from tests.models.sounds import EDGE, off, sound
+from tests.support.judges import ask
 
 SCRIPT = Path(__file__).parent / "talker_reference.py"
 WORDS = "thinker->talker"
@@ -104,9 +103,7 @@ async def in_chunks(items: list[Payload], size: int) -> AsyncIterator[Chunk]:
 @pytest.fixture(scope="module")
 def answers(tiny_checkpoint, tmp_path_factory) -> list[Answer]:
     out = tmp_path_factory.mktemp("answers") / "answers.npz"
-    command = [sys.executable, str(SCRIPT), str(tiny_checkpoint("qwen2.5-omni")), str(out)]
-    done = subprocess.run(command, input=json.dumps(REQUESTS), text=True, capture_output=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
+    ask(SCRIPT, [tiny_checkpoint("qwen2.5-omni"), out], json.dumps(REQUESTS))
     names = ("prompt", "words", "embeddings", "states", "codes", "sound")
     with numpy.load(out) as made:
         return [

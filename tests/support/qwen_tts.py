@@ -22,11 +22,11 @@ from typing import Any
 import numpy
 
 from tests.layout.source import CHECKOUT
+from tests.support.judges import ask
 
 REQUIREMENTS = Path(__file__).with_name("qwen_tts_requirements.txt")
 SCRIPT = CHECKOUT / "tests" / "models" / "qwen_tts_reference.py"
 FREE_BYTES = 8 * 10**9
-TIMEOUT_S = 300
 
 
 class JudgeMissingError(Exception):
@@ -45,21 +45,9 @@ def judged(folder: Path, requests: Sequence[dict[str, Any]]) -> list[Judged]:
     """Each alone, by the package."""
     with tempfile.TemporaryDirectory() as place:
         out = Path(place) / "judged.npz"
-        run_judge(SCRIPT, [str(folder), str(out)], json.dumps(list(requests)))
+        ask(SCRIPT, [folder, out], json.dumps(list(requests)), judge_python(), forks=False)
         with numpy.load(out) as made:
             return [Judged(made[f"{place}.codes"], made[f"{place}.sound"]) for place in range(len(requests))]
-
-
-def run_judge(script: Path, arguments: Sequence[str], given: str, python: Path | None = None) -> None:
-    done = subprocess.run(
-        [str(python or judge_python()), str(script), *arguments],
-        input=given,
-        text=True,
-        capture_output=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
 
 
 @cache

@@ -1,8 +1,6 @@
 """Pictures by plain diffusers, for any test to compare with: `reference_images(model_dir, requests)`."""
 
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,8 +9,9 @@ from typing import Any
 
 import numpy
 
+from tests.support.judges import ask
+
 SCRIPT = Path(__file__).parents[1] / "models" / "reference.py"
-TIMEOUT_S = 300
 
 
 @dataclass(frozen=True)
@@ -56,10 +55,8 @@ def reference_images(
 def _run(judge: Judge, requests: Sequence[ReferenceRequest]) -> list["numpy.ndarray[Any, Any]"]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "images.npz"
-        command = [sys.executable, str(SCRIPT), str(judge.model_dir), str(out), judge.device, judge.dtype]
         text = json.dumps([_arguments(request) for request in requests])
-        done = subprocess.run(command, input=text, text=True, capture_output=True, timeout=TIMEOUT_S, check=False)
-        assert done.returncode == 0, done.stderr[-4000:]
+        ask(SCRIPT, [judge.model_dir, out, judge.device, judge.dtype], text, forks=judge.device == "cpu")
         with numpy.load(out) as images:
             return [images[str(position)] for position in range(len(requests))]
 

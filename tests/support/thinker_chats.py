@@ -3,8 +3,6 @@
 import base64
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +14,7 @@ from transformers import AutoTokenizer
 from omni_contract.wire.payload import Array
 from omni_runtime.media.values import Sound
 from tests.models import ar_thinker_reference
+from tests.support.judges import ask
 from tests.support.media_files import RATE, audio_file
 
 LENGTH = ar_thinker_reference.LENGTH
@@ -45,8 +44,7 @@ def expected_answers(model: Path, folder: Path) -> list[str]:
     """What transformers answers to CHATS, in a process that imports nothing of ours; `folder` is for its files."""
     numpy.savez(folder / "media.npz", picture=PICTURE, sound=SOUND)
     asked = json.dumps([[{"role": "user", "content": chat}] for chat in CHATS])
-    command = [sys.executable, ar_thinker_reference.__file__, model, folder / "media.npz", folder / "out.npz"]
-    subprocess.run(command, input=asked, text=True, timeout=300, check=True)
+    ask(Path(ar_thinker_reference.__file__), [model, folder / "media.npz", folder / "out.npz"], asked)
     tokenizer, made = AutoTokenizer.from_pretrained(model), numpy.load(folder / "out.npz")
     tokens = (made[f"tokens.{number}"] for number in range(len(CHATS)))
     return [tokenizer.decode(one, skip_special_tokens=True) for one in tokens]
