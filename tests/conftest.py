@@ -1,5 +1,6 @@
 """What holds for every test: a deterministic environment, the shared fixtures, and known ids on `case` marks."""
 
+import gc
 import os
 from importlib.util import find_spec
 
@@ -19,6 +20,9 @@ DETERMINISTIC = {
 
 os.environ.update(DETERMINISTIC)
 
+# What tests and libraries import stays: to look through it for garbage again and again costs a tenth of all.
+gc.set_threshold(50_000)
+
 settings.register_profile("long", max_examples=2000)
 """For `make test-model-long`."""
 
@@ -35,6 +39,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     unknown = sorted({f"{item.nodeid}: {case}" for item in items for case in case_ids(item) if case not in known})
     if unknown:
         raise pytest.UsageError("unknown case ids, see tests/cases/case-ids.txt:\n" + "\n".join(unknown))
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
 
 
 def case_ids(item: pytest.Item) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from omni_contract.cli.command import Command
 from omni_runtime.families.protocol import Family, VariedFamily
 from omni_runtime.families.registry import FAMILIES, family
+from omni_runtime.garbage import look_rarely
 
 
 def _configure(parser: ArgumentParser) -> None:
@@ -24,6 +25,7 @@ def _run(arguments: Namespace) -> int:
     if problem is not None:
         print(problem, file=sys.stderr)
         return 2
+    look_rarely()
     try:
         _build(chosen, arguments)
     except ModuleNotFoundError as missing:

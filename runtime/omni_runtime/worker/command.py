@@ -13,6 +13,7 @@ from omni_contract.wire.exit_codes import ExitCode
 from omni_contract.wire.logs import configure_logging
 from omni_contract.wire.stage_file import StageFile
 from omni_runtime.administration.listener import AdminPortError
+from omni_runtime.garbage import look_rarely
 from omni_runtime.worker.errors import MisconfiguredError, WorkerError, one_line
 from omni_runtime.worker.process import die_with_parent, run_worker
 from omni_runtime.worker.settings import add_arguments, settings_from
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 def run(arguments: argparse.Namespace) -> int:
     if arguments.die_with_parent:
         die_with_parent()
+    look_rarely()
     settings = settings_from(arguments, os.environ)
     configure_logging(settings.log_json, settings.log_level, replica=settings.replica)
     try:

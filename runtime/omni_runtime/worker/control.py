@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from omni_contract.wire.errors import OmniError
 from omni_runtime.engines.protocol import EngineDiedError, Profile, Profiles, ResetsCache, SleepLevel, Sleeps
 from omni_runtime.engines.registry import engine_name
+from omni_runtime.garbage import keep_what_is_here
 from omni_runtime.worker.stage import Stage
 from omni_runtime.worker.states import ANSWERED, Call, Event, State
 
@@ -245,8 +246,7 @@ class Control:
         event = Event.WAKE_FAILED
         try:
             await self._changed(engine.wake(lambda line: logger.info("%s", line)))
-            gc.collect()
-            gc.freeze()
+            keep_what_is_here()
             event, self._sleep_level = Event.WOKEN, 0
         finally:
             self._stage.see(event)

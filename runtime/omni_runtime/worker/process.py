@@ -2,7 +2,6 @@
 
 import asyncio
 import ctypes
-import gc
 import logging
 import os
 import secrets
@@ -21,6 +20,7 @@ from omni_runtime.connectors.protocol import ConnectorError, MemoryPlace
 from omni_runtime.connectors.store import PayloadStore
 from omni_runtime.engines.protocol import Engine, UnusableEngineError
 from omni_runtime.engines.registry import create_engine
+from omni_runtime.garbage import keep_what_is_here
 from omni_runtime.plugins import MissingExtraError, UnknownPluginError
 from omni_runtime.tracing.spans import STAGE, Tracing
 from omni_runtime.tracing.start import MissingTelemetryError, start_tracing
@@ -166,9 +166,7 @@ async def load(stage: Stage) -> None:
             raise StartupTimedOutError(f"not done within {stage.file.startup_timeout_s} s") from error
         raise
     stage.load_s = time.monotonic() - began_s
-    # What loading made lives as long as the process: the collector need not look through it during requests.
-    gc.collect()
-    gc.freeze()
+    keep_what_is_here()
     stage.see(Event.LOADED)
     logger.info("ready")
 
