@@ -1,6 +1,7 @@
 """Runs the test levels and prints one line for each: `python -m tests.levels unit models ...`.
 
-Those that work on one processor run beside those that mostly wait for processes; the others run alone.
+Levels run side by side in two lanes, and beside them, of less weight, what builds the programs that some need; checks
+and unit tests run before, alone.
 
 A level that runs no test has failed, and a skipped test is shown with its reason. In levels of many real processes a
 few failed tests run once more, alone; each is named, so that a test which fails now and then is seen and mended. Logs
@@ -12,11 +13,11 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Container
+from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 
 LOGS = Path("out/levels")
 TEST_LIMIT_S = {"models": 300, "local": 300, "chaos": 300, "control": 600, "cluster": 1200, "cluster-life": 1200}
@@ -27,18 +28,24 @@ MOST_REPEATED = 3
 STEPS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("check",),),
     (("unit",), ("unit-runtime",)),
-    (("schedules", "models", "api", "connectors"), ("local", "chaos", "programs", "control")),
-    (("node-image", "cluster-up"),),
-    (("cluster",), ("cluster-life",)),
+    (
+        ("schedules", "models", "api", "connectors", "control", "cluster-life"),
+        ("local", "chaos", "cluster-up", "cluster"),
+        ("programs", "node-image"),
+    ),
 )
 """What runs after each other; the lanes of a step run at the same time, the levels of a lane in turn."""
+NEEDS = {"control": "programs", "cluster-up": "node-image", "cluster-life": "cluster-up"}
+"""Of another lane. A second cluster is made, crashed and removed beside the first, which is up before that begins: what
+the second one leaves behind is looked for on the whole host."""
+BUILDS = ("nice", "-n", "15")
+"""They take what the tests leave of the processors."""
 RUNTIME_TESTS = "tests/omni_runtime"
 CLUSTER_TESTS = "tests/cluster"
 HALVES = ("unit", "unit-runtime")
 """The unit tests, those of the runtime apart, so that both processors have something to do."""
 PARTS = {"unit": HALVES, "cluster": ("cluster-up", "cluster", "cluster-life")}
-"""Levels of which whoever names the first means all. A second cluster is made, crashed and removed beside the first,
-which is up before that begins: what the second one leaves behind is looked for on the whole host."""
+"""Levels of which whoever names the first means all."""
 MARKED = ("schedules", "models", "api", "connectors", "local", "chaos", "control", "cluster")
 TELLING = Lock()
 """Held by the lane that prints."""
@@ -71,12 +78,12 @@ def pytest_level(name: str, expression: str, *where: str) -> Level:
     limit = (f"--timeout={TEST_LIMIT_S.get(name, OTHER_TEST_LIMIT_S)}", "--timeout-method=thread")
     # Of its own, so that levels side by side do not mix up which tests failed last.
     cache = ("-o", f"cache_dir={LOGS / 'cache' / name}")
-    options = ("-q", "-m", expression, "--durations=10", *limit, *cache)
+    options = ("-q", "-m", expression, "--durations=25", *limit, *cache)
     return Level(name, (sys.executable, "-m", "pytest", *options, *(where or ("tests",))))
 
 
-def cluster_step(name: str) -> Level:
-    return Level(name, (sys.executable, "-m", "tests.cluster", name), counts_tests=False)
+def cluster_step(name: str, *before: str) -> Level:
+    return Level(name, (*before, sys.executable, "-m", "tests.cluster", name), counts_tests=False)
 
 
 def known_levels() -> dict[str, Level]:
@@ -86,8 +93,8 @@ def known_levels() -> dict[str, Level]:
         "check": Level("check", ("make", "format", "lint", "types", "generated", "cases"), counts_tests=False),
         "unit": pytest_level("unit", unmarked, "tests", f"--ignore={RUNTIME_TESTS}"),
         "unit-runtime": pytest_level("unit-runtime", unmarked, RUNTIME_TESTS),
-        "programs": cluster_step("programs"),
-        "node-image": cluster_step("node-image"),
+        "programs": cluster_step("programs", *BUILDS),
+        "node-image": cluster_step("node-image", *BUILDS),
         "cluster-up": cluster_step("cluster-up"),
         **{marker: pytest_level(marker, marker) for marker in MARKED},
         "cluster": pytest_level("cluster", "cluster", "tests", f"--ignore={CLUSTER_TESTS}"),
@@ -96,18 +103,31 @@ def known_levels() -> dict[str, Level]:
     return {name: levels[name] for step in STEPS for lane in step for name in lane}
 
 
-def run_levels(names: Container[str]) -> list[Outcome]:
-    """All that are named, shown as each ends."""
+def run_levels(names: Container[str], run: Callable[[Level], Outcome]) -> list[Outcome]:
+    """All that are named, each once the one that it needs has ended, if that is named, too."""
     levels = known_levels()
+    ended = {name: Event() for name in levels if name in names}
+
+    def run_in_turn(name: str) -> Outcome:
+        if (needed := ended.get(NEEDS.get(name, ""))) is not None:
+            needed.wait()
+        try:
+            return run(levels[name])
+        finally:
+            ended[name].set()
 
     def run_lane(lane: tuple[str, ...]) -> list[Outcome]:
-        return [shown(run_level(levels[name])) for name in lane if name in names]
+        return [run_in_turn(name) for name in lane if name in names]
 
     results: list[Outcome] = []
     for step in STEPS:
         with ThreadPoolExecutor(len(step)) as lanes:
             results += [result for lane in lanes.map(run_lane, step) for result in lane]
     return results
+
+
+def run_and_show(level: Level) -> Outcome:
+    return shown(run_level(level))
 
 
 def run_level(level: Level) -> Outcome:
@@ -194,7 +214,7 @@ def main() -> int:
         parser.error(f"unknown level {unknown[0]!r}; known: {', '.join(levels)}")
     LOGS.mkdir(parents=True, exist_ok=True)
     began_s = time.monotonic()
-    results = run_levels({part for name in arguments.levels for part in PARTS.get(name, (name,))})
+    results = run_levels({part for name in arguments.levels for part in PARTS.get(name, (name,))}, run_and_show)
     took_s = time.monotonic() - began_s
     failed = sum(result.failed or (not result.is_green) for result in results)
     if arguments.record and not failed:

@@ -1,8 +1,11 @@
 """The runner of the levels reads pytest's words rightly: a green line must be earned."""
 
+from graphlib import TopologicalSorter
+from itertools import pairwise
+
 import pytest
 
-from tests.levels import MARKED, PARTS, STEPS, Level, failed_tests, known_levels, outcome
+from tests.levels import MARKED, NEEDS, PARTS, STEPS, Level, Outcome, failed_tests, known_levels, outcome, run_levels
 
 TESTS = Level("unit", ("pytest",))
 CHECK = Level("check", ("make",), counts_tests=False)
@@ -36,11 +39,29 @@ def test_failed_tests_are_named() -> None:
     assert failed_tests(text) == ("tests/a.py::test_x", "tests/b.py::test_y")
 
 
-def test_the_programs_of_a_level_are_built_before_it() -> None:
-    names = list(known_levels())
-    assert names.index("programs") < names.index("control")
-    assert names.index("node-image") < names.index("cluster-up") < names.index("cluster")
-    assert any("programs" in lane and "control" in lane for step in STEPS for lane in step)
+def test_what_a_level_needs_has_ended_before_it_begins() -> None:
+    said: list[str] = []
+
+    def run(level: Level) -> Outcome:
+        said.extend((f"{level.name} begins", f"{level.name} ends"))
+        return outcome(level, 0, 1.0, "1 passed in 0.1s")
+
+    levels = known_levels()
+    assert {result.level for result in run_levels(levels, run)} == set(levels)
+    for name, needed in {**NEEDS, "cluster": "cluster-up", "unit": "check", "models": "unit-runtime"}.items():
+        assert said.index(f"{needed} ends") < said.index(f"{name} begins")
+
+
+def test_a_level_alone_waits_for_nothing() -> None:
+    (alone,) = run_levels({"control"}, lambda level: outcome(level, 0, 1.0, "1 passed in 0.1s"))
+    assert alone.level == "control"
+
+
+def test_no_lanes_wait_for_each_other() -> None:
+    before: dict[str, set[str]] = {name: {needed} for name, needed in NEEDS.items()}
+    for first, second in (pair for step in STEPS for lane in step for pair in pairwise(lane)):
+        before.setdefault(second, set()).add(first)
+    assert set(TopologicalSorter(before).static_order()) <= set(known_levels())
 
 
 def test_every_marker_is_a_level_that_runs_once() -> None:
