@@ -11,6 +11,7 @@ from contextlib import aclosing
 
 import pytest
 import pytest_asyncio
+import torch
 from transformers import AutoTokenizer
 
 from omni_contract.wire.errors import ErrorCode, OmniError
@@ -249,6 +250,15 @@ async def test_what_another_stage_made_is_the_prompt(engine):
     chained = await answer(engine, StageRequest("request-2", {"first->writer": payload}, GREEDY, ("",)))
     direct = await answer(engine, asked(ids(first.token_ids), **GREEDY))
     assert chained.token_ids == direct.token_ids
+
+
+@ON_VLLM
+async def test_no_process_was_started_to_look_at_the_model(engine):
+    """One that vLLM knows by name alone it would have looked at in a process of its own."""
+    from vllm import ModelRegistry
+
+    assert engine.unfinished == 0
+    assert issubclass(ModelRegistry.models["Qwen3ForCausalLM"].model_cls, torch.nn.Module)
 
 
 @pytest.mark.parametrize(("field", "value"), [("quantization", "fp8"), ("extra_args", {"seed": 1})])

@@ -4,6 +4,7 @@ What crosses it are our own values: arguments by name, prompts, steps, our error
 """
 
 import asyncio
+import json
 import logging
 import multiprocessing
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Value
 from omni_runtime.engines.ar.adapters import Adapter
 from omni_runtime.engines.ar.compat_rows import RowFeed
-from omni_runtime.engines.ar.compat_worker import register_models
+from omni_runtime.engines.ar.compat_worker import look_at_models, register_models
 from omni_runtime.engines.ar.prompts import Prompt
 from omni_runtime.engines.ar.rows_ahead import RowsAhead
 from omni_runtime.engines.ar.sampling import RULES
@@ -57,6 +58,7 @@ class Vllm:
 
     def __init__(self, arguments: Mapping[str, object]) -> None:
         """Starts vLLM's processes and loads the model; blocks until that is done."""
+        look_at_models(_architectures(Path(str(arguments["model"]))))
         register_models(cast(Mapping[str, Any], arguments.get("additional_config", {})).get(MODELS_KEY, {}))
         others = multiprocessing.active_children()
         self._llm = AsyncLLM.from_engine_args(_engine_args(arguments))
@@ -190,6 +192,12 @@ class Vllm:
             # Positions whose keys and values are in the cache already are not computed, so they have no states.
             merged |= {"extra_args": {STATES_KEY: states_key}, "skip_reading_prefix_cache": True}
         return SamplingParams(output_kind=RequestOutputKind.DELTA, **merged)
+
+
+def _architectures(folder: Path) -> list[str]:
+    """Of a checkpoint; none if vLLM has to find out itself what it is."""
+    config = folder / "config.json"
+    return json.loads(config.read_text()).get("architectures") or [] if config.exists() else []
 
 
 def _lora_request(adapter: Adapter | None) -> LoRARequest | None:
