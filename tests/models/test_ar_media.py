@@ -68,6 +68,17 @@ async def test_media_beside_a_prompt_with_placeholders_make_the_tokens_of_the_ch
     assert made.token_ids == reference["tokens.3"].tolist()
 
 
+async def test_what_the_processor_is_told_holds_for_its_own_request(engine, reference):
+    one_patch = {"mm_processor_kwargs": {"min_pixels": 28 * 28, "max_pixels": 28 * 28}}
+    small, whole = await asyncio.gather(
+        answer(engine, asked(as_payload(REQUESTS[1]) | one_patch, **GREEDY)),
+        answer(engine, asked(as_payload(REQUESTS[1]), **GREEDY)),
+    )
+    assert whole.token_ids == reference["tokens.1"].tolist()
+    # 56 x 56 pixels are four tokens, 28 x 28 are one.
+    assert small.usage.input_tokens == whole.usage.input_tokens - 3
+
+
 async def test_hidden_states_equal_those_of_transformers_row_by_row(engine, reference):
     """All at once, so that each step's rows have to be told apart."""
 

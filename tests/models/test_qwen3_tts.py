@@ -144,6 +144,21 @@ async def test_codes_are_those_of_the_package_greedy_and_sampled_alone_and_among
     assert 2 < len(among[3][0]) < 200, "the last one ends by itself"
 
 
+async def test_speeches_share_steps_and_are_those_of_the_package_however_they_meet(tiny_checkpoint, custom):
+    async def late(engine: TalkerEngine, number: int) -> list[Payload | StageUsage]:
+        """Each begins a little after the one before, so that those that share a step are of unlike lengths."""
+        await asyncio.sleep(0.02 * number)
+        events = [event async for event in engine.run(stage_request(CUSTOM[number % len(CUSTOM)]))]
+        return [event.payload if isinstance(event, StageItem) else event for event in events]  # type: ignore[union-attr]
+
+    async with talking(tiny_checkpoint(FAMILY)) as engine:
+        answers = await asyncio.gather(*(late(engine, number) for number in range(2 * len(CUSTOM))))
+    for number, (*payloads, usage) in enumerate(answers):
+        codes = torch.cat([own_codes(payload) for payload in payloads], dim=1)
+        assert codes.tolist() == custom[number % len(CUSTOM)].codes.tolist()
+        assert isinstance(usage, StageUsage) and usage.batch_size > 1 and usage.batch_id
+
+
 async def test_what_the_checkpoints_own_file_says_of_sampling_holds_where_nobody_says_otherwise(
     tiny_checkpoint, custom, tmp_path
 ):

@@ -49,7 +49,7 @@ class ArEngine(ApiModel):
     backend: Literal["vllm", "transformers"] = Field(
         "vllm",
         description="What computes the tokens: vLLM, or the layers of transformers: exact, slow, ready within seconds, "
-        "and with a token of one request in a step, but for Qwen2.5-Omni's talker, which takes up to maxSequences. It "
+        "and with a token of one request in a step, but for talkers, which take up to maxSequences. It "
         "refuses loras, quantization, parallelism and extraArgs; fields about memory and prefixes mean nothing to it.",
     )
 

@@ -17,6 +17,7 @@ from omni_runtime.families.reply_rows import ReplyRows
 from omni_runtime.families.row_cache import RowCache, RowsCache, length
 from omni_runtime.library_logs import tame_transformers
 from omni_runtime.stepping import weights
+from omni_runtime.stepping.dice import drawn_or_not
 from omni_runtime.stepping.loading import LoadPlan
 from omni_runtime.stepping.resident import Loading
 from omni_runtime.stepping.tensors import to_array, to_tensor
@@ -129,15 +130,9 @@ class Talker:
 
     def _say_next(self, speeches: Sequence[Speech]) -> list[Payload | None]:
         choices = [speech.choice for speech in speeches]
-        thrown = [choice.dice.get_state() for choice in choices]
-        chosen: list[int] = []
-        try:
+        with drawn_or_not([choice.dice for choice in choices]):
             logits, caches = self._logits(speeches)
             chosen = self._chooser.choose(choices, logits)
-        finally:
-            if not chosen:
-                for choice, state in zip(choices, thrown, strict=True):
-                    choice.dice.set_state(state)
         return [self._say(*each) for each in zip(speeches, chosen, caches, strict=True)]
 
     def _rows(self, speech: Speech, item: Payload) -> torch.Tensor:

@@ -1,9 +1,9 @@
-"""Qwen3-TTS's talker: a frame of codes of one speech at a time, as the qwen-tts package makes them.
+"""Qwen3-TTS's talker: a frame of codes of each of several speeches, as the qwen-tts package makes them one by one.
 
 It reads the request itself. The package drops the last frame of a speech that ends by its limit; this does not.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -26,8 +26,10 @@ from omni_runtime.families.qwen3_tts.prompt import (
 )
 from omni_runtime.families.qwen3_tts.sampling import FirstCodes, Sampling, checkpoint_defaults, sampling
 from omni_runtime.families.qwen3_tts.talker_module import TalkerModule
+from omni_runtime.families.row_cache import RowCache, RowsCache, length
 from omni_runtime.library_logs import tame_transformers
 from omni_runtime.stepping import weights
+from omni_runtime.stepping.dice import drawn_or_not
 from omni_runtime.stepping.loading import LoadPlan, ModelLoadError
 from omni_runtime.stepping.resident import Loading
 from omni_runtime.stepping.tensors import to_array
@@ -36,18 +38,20 @@ SILENCE = Reference(to_array(torch.zeros(24_000)), 24_000, "a")
 """A second of it, for the test of encoders."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Speech:
     """What is known of one request."""
 
     sampling: Sampling
     generator: torch.Generator
-    cache: DynamicCache
     said: torch.Tensor
     """The first codes of its frames, of shape (1, frames)."""
+    cache: RowCache = ()
     order: Order | None = None
     wording: Wording = field(default_factory=lambda: Wording(()))
     prompt: Prompt | None = None
+    heard: torch.Tensor | None = None
+    """The codes that lead in, of shape (groups, frames), if there are any."""
     last_frame: torch.Tensor | None = None
     """Of shape (groups, 1)."""
     is_heard: bool = False
@@ -93,7 +97,6 @@ class Talker:
         return Speech(
             sampling=chosen,
             generator=torch.Generator(device).manual_seed(chosen.seed),
-            cache=DynamicCache(config=self._config.talker),
             said=torch.empty((1, 0), dtype=torch.long, device=device),
         )
 
@@ -116,54 +119,86 @@ class Talker:
         return speech.wording.tokens
 
     def speak(self, speech: Speech) -> Payload | None:
-        if speech.is_done:
-            return None
-        heard = self._begun(speech) if speech.prompt is None else None
-        state = self._module.model.read(self._next_rows(speech), speech.cache)
-        scores = self._first_codes.scores(self._module.logits(state), speech.said, speech.sampling)
-        first = speech.sampling.talker.of(scores, speech.generator)
-        if first.item() == self._config.talker.codec_eos_token_id:
-            speech.is_done = True
-            return None
-        speech.last_frame = self._frame(speech, state, first)
-        speech.said = torch.cat((speech.said, first), dim=1)
-        speech.is_done = speech.frames >= speech.sampling.max_frames or not self._has_room(speech)
-        if heard is None:
-            return {"codes": to_array(speech.last_frame.to(torch.int32))}
-        codes = torch.cat((heard, speech.last_frame), dim=1)
-        return {"codes": to_array(codes.to(torch.int32)), "lead_in": heard.shape[1]}
+        (item,) = self.speak_together([speech])
+        return item
 
-    def _begun(self, speech: Speech) -> torch.Tensor | None:
-        """The codes that lead in, if there are any, of shape (groups, frames)."""
-        timbre = self._timbre(speech)
-        speech.prompt = self._prompt(speech, timbre)
-        return timbre.codes
+    def speak_together(self, speeches: Sequence[Speech]) -> list[Payload | None]:
+        """One more frame of each; None of those that have ended or end now."""
+        going = [speech for speech in speeches if not speech.is_done]
+        if not going:
+            return [None] * len(speeches)
+        with drawn_or_not([speech.generator for speech in going]):
+            states, caches = self._read(going)
+            firsts = self._firsts(going, self._module.logits(states))
+            is_over = firsts == self._config.talker.codec_eos_token_id
+            speaking = [speech for speech, over in zip(going, is_over.tolist(), strict=True) if not over]
+            frames = self._frames(speaking, states[~is_over], firsts[~is_over]).T if speaking else ()
+        for speech, cache, over in zip(going, caches, is_over.tolist(), strict=True):
+            speech.cache, speech.is_done = cache, over
+        said = {speech: self._say(speech, frame[:, None]) for speech, frame in zip(speaking, frames, strict=True)}
+        return [said.get(speech) for speech in speeches]
 
-    def _next_rows(self, speech: Speech) -> torch.Tensor:
-        assert speech.prompt is not None
-        if speech.last_frame is None:
-            return speech.prompt.rows
-        own = self._module.frame_rows(speech.last_frame)
-        return own + speech.prompt.beside(speech.frames - 1)
+    def _read(self, speeches: Sequence[Speech]) -> tuple[torch.Tensor, list[RowCache]]:
+        """The talker's states, (speeches, hidden), and what is known of each then. One that has not begun is alone."""
+        if speeches[0].cache:
+            rows = self._step_rows(speeches)
+        else:
+            (speech,) = speeches
+            rows = self._prompt(speech).rows[None]
+        new, lengths = rows.shape[1], torch.tensor([length(speech.cache) for speech in speeches])
+        cache = RowsCache([speech.cache for speech in speeches])
+        mask = cache.mask(new, rows.dtype, rows.device) if speeches[0].cache else None
+        positions = (lengths[:, None] + torch.arange(new)).to(rows.device)
+        return self._module.model.read(rows, cache, positions, mask), cache.grown()
 
-    def _frame(self, speech: Speech, state: torch.Tensor, first: torch.Tensor) -> torch.Tensor:
-        """All codes of the frame that begins with the first, of shape (groups, 1)."""
+    def _step_rows(self, speeches: Sequence[Speech]) -> torch.Tensor:
+        last = torch.cat([speech.last_frame for speech in speeches if speech.last_frame is not None], dim=1)
+        beside = [speech.prompt.beside(speech.frames - 1) for speech in speeches if speech.prompt is not None]
+        return (self._module.frame_rows(last) + torch.stack(beside))[:, None]
+
+    def _firsts(self, speeches: Sequence[Speech], logits: torch.Tensor) -> torch.Tensor:
+        """The first code of each one's next frame, or what ends it; of shape (speeches)."""
+        chosen = []
+        for speech, row in zip(speeches, logits, strict=True):
+            scores = self._first_codes.scores(row[None], speech.said, speech.sampling)
+            chosen.append(speech.sampling.talker.of(scores, speech.generator)[0])
+        return torch.cat(chosen)
+
+    def _frames(self, speeches: Sequence[Speech], states: torch.Tensor, firsts: torch.Tensor) -> torch.Tensor:
+        """All codes of the frames that begin with the first ones, of shape (groups, speeches)."""
         predictor = self._module.code_predictor
         cache = DynamicCache(config=predictor.config)
-        codes, rows = [first], torch.cat((state[None], self._module.code_row(first[0], 0)))
+        codes, rows = [firsts], torch.stack((states, self._module.code_row(firsts, 0)), dim=1)
         for group in range(1, predictor.config.num_code_groups):
-            code = speech.sampling.predictor.of(predictor.logits(rows, cache, group), speech.generator)
-            codes.append(code)
-            rows = self._module.code_row(code[0], group)
-        return torch.cat(codes)
+            logits = predictor.logits(rows, cache, group)
+            drawn = [
+                speech.sampling.predictor.of(row[None], speech.generator)[0]
+                for speech, row in zip(speeches, logits, strict=True)
+            ]
+            codes.append(torch.cat(drawn))
+            rows = self._module.code_row(codes[-1], group)[:, None]
+        return torch.stack(codes)
+
+    def _say(self, speech: Speech, frame: torch.Tensor) -> Payload:
+        heard = speech.heard if speech.last_frame is None else None
+        speech.last_frame, speech.said = frame, torch.cat((speech.said, frame[:1]), dim=1)
+        speech.is_done = speech.frames >= speech.sampling.max_frames or not self._has_room(speech)
+        if heard is None:
+            return {"codes": to_array(frame.to(torch.int32))}
+        codes = torch.cat((heard, frame), dim=1)
+        return {"codes": to_array(codes.to(torch.int32)), "lead_in": heard.shape[1]}
 
     def _has_room(self, speech: Speech) -> bool:
-        return bool(speech.cache.get_seq_length() < self._config.talker.max_position_embeddings)
+        return bool(length(speech.cache) < self._config.talker.max_position_embeddings)
 
-    def _prompt(self, speech: Speech, timbre: Timbre) -> Prompt:
+    def _prompt(self, speech: Speech) -> Prompt:
         """A voice of the checkpoint's, or one that was designed, has read all before it speaks."""
         assert speech.order is not None
-        return self._prompts.prompt(speech.wording, timbre, speech.order.language, is_whole=self._task != BASE)
+        timbre = self._timbre(speech)
+        is_whole = self._task != BASE
+        speech.heard = timbre.codes
+        speech.prompt = self._prompts.prompt(speech.wording, timbre, speech.order.language, is_whole)
+        return speech.prompt
 
     def _timbre(self, speech: Speech) -> Timbre:
         assert speech.order is not None

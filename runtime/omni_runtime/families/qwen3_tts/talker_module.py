@@ -12,9 +12,7 @@ from transformers.activations import ACT2FN
 from transformers.models.qwen3.modeling_qwen3 import Qwen3Model, Qwen3PreTrainedModel
 
 from omni_runtime.families.qwen3_tts.configuration import CodePredictorConfig, TalkerConfig
-
-NO_MASK = {"full_attention": None}
-"""One sequence without padding: attention is causal by itself."""
+from omni_runtime.families.row_cache import RowsCache
 
 
 class TextProjection(nn.Module):
@@ -36,11 +34,26 @@ class Layers(Qwen3Model):
         super().__init__(config)
         del self.embed_tokens
 
-    def read(self, rows: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
-        """The state of the last row, of shape (hidden), with all that the cache has seen before it."""
-        made = self(inputs_embeds=rows[None], attention_mask=NO_MASK, past_key_values=cache, use_cache=True)
-        state: torch.Tensor = made.last_hidden_state[0, -1]
-        return state
+    def read(
+        self,
+        rows: torch.Tensor,
+        cache: DynamicCache | RowsCache,
+        positions: torch.Tensor | None = None,
+        mask: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """The states of the last of rows (sequences, rows, hidden), with all that the cache has seen of each sequence.
+
+        Sequences of one length need neither positions nor a mask: attention is causal by itself.
+        """
+        made = self(
+            inputs_embeds=rows,
+            attention_mask={"full_attention": mask},
+            position_ids=positions,
+            past_key_values=cache,
+            use_cache=True,
+        )
+        states: torch.Tensor = made.last_hidden_state[:, -1]
+        return states
 
 
 class TalkerLayers(Layers):
@@ -87,9 +100,9 @@ class CodePredictor(Qwen3PreTrainedModel):
         return self.lm_head
 
     def logits(self, rows: torch.Tensor, cache: DynamicCache, group: int) -> torch.Tensor:
-        """Of a group's code, of shape (1, codebook); the first group is the talker's."""
-        state = self.model.read(self.small_to_mtp_projection(rows), cache)
-        logits: torch.Tensor = self.lm_head[group - 1](state)[None]
+        """Of a group's codes, (frames, codebook), for rows (frames, rows, width); the first group is the talker's."""
+        states = self.model.read(self.small_to_mtp_projection(rows), cache)
+        logits: torch.Tensor = self.lm_head[group - 1](states)
         return logits.float()
 
 
@@ -135,7 +148,7 @@ class TalkerModule(Qwen3PreTrainedModel):
         rows = [self.code_row(group_codes, group) for group, group_codes in enumerate(codes)]
         return torch.stack(rows, dim=1).sum(1)
 
-    def logits(self, state: torch.Tensor) -> torch.Tensor:
-        """Of a frame's first code, of shape (1, vocabulary)."""
-        logits: torch.Tensor = self.codec_head(state)[None]
+    def logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Of frames' first codes, of shape (frames, vocabulary)."""
+        logits: torch.Tensor = self.codec_head(states)
         return logits.float()
