@@ -84,6 +84,7 @@ WRONG_FIELDS: list[tuple[dict[str, Any], str, str]] = [
     (own({}), "sampling_params_list", "one object for each stage (thinker, talker, vocoder), got 1"),
     (own({}, {"temprature": 1}, {}), "sampling_params_list[1].temprature", 'did you mean "temperature"?'),
     (own({"stop": {"a": 1}}, {}, {}), "sampling_params_list[0].stop", "a short list"),
+    ({"lora": ""}, "lora", "at least 1 character"),
     ({"mm_processor_kwargs": 3}, "mm_processor_kwargs", "valid dictionary"),
 ]
 

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from openai import BadRequestError, OpenAI
+from openai import BadRequestError, NotFoundError, OpenAI
 
 from omni_contract.api.v1alpha1 import OmniModelSpec
 from omni_contract.resolve import resolve
 from tests.models import tiny_text
 from tests.models.ar_engines import SMALL
+from tests.models.tiny_adapter import NAME, PATH, RANK, add_adapter
 from tests.support.media_files import data_url, image_file
 from tests.support.model_files import catalog
 from tests.support.model_processes import model_processes
@@ -24,10 +25,14 @@ GREEDY: dict[str, Any] = {"model": MODEL, "temperature": 0, "max_tokens": 12, "e
 def openai(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAI]:
     folder = tmp_path_factory.mktemp("writer")
     tiny_text.build(folder / "models" / "tiny")
+    add_adapter(folder / "models" / "tiny")
+    engine = SMALL | {"loras": [{"name": NAME, "path": PATH}], "max_lora_rank": RANK}
     spec = OmniModelSpec.model_validate(
         {
             "model": {"source": "pvc://models/tiny"},
-            "stages": [{"name": "writer", "ar": SMALL, "output": {"modality": "text"}, "accelerator": {"pool": "cpu"}}],
+            "stages": [
+                {"name": "writer", "ar": engine, "output": {"modality": "text"}, "accelerator": {"pool": "cpu"}}
+            ],
         }
     )
     model = resolve(MODEL, "default", spec, catalog())
@@ -70,6 +75,20 @@ def test_seeds_choose_and_choice_i_is_that_of_seed_plus_i(openai: OpenAI) -> Non
     alone = [chat(openai, seed=5 + index, **sampled).choices[0].message.content for index in range(3)]
     assert [choice.message.content for choice in several.choices] == alone
     assert len(set(alone)) > 1
+
+
+@pytest.mark.case("runtime:A28")
+def test_an_adapter_answers_who_names_it_and_nobody_else(openai: OpenAI) -> None:
+    def said(**more: Any) -> str:
+        return str(chat(openai, extra_body={"min_tokens": 12, **more}).choices[0].message.content)
+
+    plain, poetic = said(), said(lora=NAME)
+    assert plain != poetic
+    assert said(sampling_params_list=[{"lora": NAME}]) == poetic
+    assert said() == plain
+    with pytest.raises(NotFoundError, match=r"the adapters are: .*poet") as caught:
+        said(lora="painter")
+    assert caught.value.param == "lora"
 
 
 def test_what_only_the_stage_can_know_is_refused_with_its_field(openai: OpenAI) -> None:

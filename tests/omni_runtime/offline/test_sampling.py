@@ -14,6 +14,7 @@ def test_keywords_reach_the_stage_that_answers_and_the_seed_reaches_all() -> Non
     asked = {"temperature": 0.5, "max_tokens": 9, "seed": 7}
     expected = {"seed": 7, "thinker.temperature": 0.5, "thinker.max_tokens": 9}
     assert parameters_of(asked, None, Reading.ANSWER, TALKING) == expected
+    assert parameters_of({"lora": "poet"}, None, Reading.ANSWER, TALKING) == {"thinker.lora": "poet"}
     assert parameters_of({"max_tokens": 9}, None, Reading.SPEAK, SPEAKING) == {"talker.max_tokens": 9}
 
 

@@ -21,7 +21,7 @@ SamplingParamsList: TypeAlias = Annotated[
 NAMES = frozenset(
     {
         *("temperature", "top_p", "top_k", "min_p", "max_tokens", "min_tokens", "stop", "stop_token_ids", "seed"),
-        *("presence_penalty", "frequency_penalty", "repetition_penalty", "logprobs", "ignore_eos"),
+        *("presence_penalty", "frequency_penalty", "repetition_penalty", "logprobs", "ignore_eos", "lora"),
         *("subtalker_temperature", "subtalker_top_k", "subtalker_top_p"),
         *("steps", "num_inference_steps", "guidance_scale", "true_cfg_scale", "width", "height"),
     }

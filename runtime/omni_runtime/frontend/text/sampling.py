@@ -26,6 +26,7 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+AdapterName: TypeAlias = Annotated[str, Field(min_length=1, max_length=63)]
 StopText: TypeAlias = Annotated[str, Field(min_length=1, max_length=256)]
 Stops: TypeAlias = Annotated[
     Annotated[list[StopText], Field(max_length=MOST_STOPS)],
@@ -53,6 +54,7 @@ class SamplingFields(ApiRequest):
     frequency_penalty: Penalty | None = None
     repetition_penalty: Annotated[float, Field(gt=0, le=10, allow_inf_nan=False)] | None = None
     ignore_eos: bool | None = None
+    lora: AdapterName | None = Field(None, description="An adapter that the text stage has under this name.")
     seed: Seed | None = Field(
         None, description="Choice i equals the only choice of a request with seed + i. Drawn if absent."
     )
@@ -96,6 +98,7 @@ class SamplingFields(ApiRequest):
             "frequency_penalty": self.frequency_penalty,
             "repetition_penalty": self.repetition_penalty,
             "ignore_eos": self.ignore_eos,
+            "lora": self.lora,
         }
         return {name: value for name, value in asked.items() if value is not None}
 
