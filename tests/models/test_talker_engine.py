@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +17,12 @@ from omni_contract.wire.chunk import Chunk
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array, Payload, Value
 from omni_runtime.engines.ar_transformers import create
-from omni_runtime.engines.protocol import StageItem, StageRequest, StageUsage
+from omni_runtime.engines.protocol import StageItem, StageNothing, StageRequest, StageUsage
+from omni_runtime.stepping.batching import BatchSettings
+from omni_runtime.stepping.engine import StageLimits
+from omni_runtime.stepping.resident import Loading
 from omni_runtime.stepping.tensors import to_array
+from omni_runtime.stepping.weights import HOST
 from omni_runtime.talking.engine import TalkerEngine
 from tests.models import sounds
 from tests.models.sounds import EDGE, off, sound
@@ -185,6 +189,47 @@ async def test_speeches_share_steps_and_one_that_waits_for_words_keeps_nobody_fr
     assert len(first) == 3
     assert [usage.output_tokens for usage in usages] == [len(answer.codes) for answer in answers for _ in range(2)]
     assert all(usage.batch_size > 1 and usage.batch_id for usage in usages)
+
+
+class Mute:
+    """A talker whose first code ends each speech."""
+
+    modules: Sequence[torch.nn.Module] = ()
+
+    def test_turns(self) -> Iterator[object]:
+        yield from ()
+
+    def begin(self, parameters: Mapping[str, Value]) -> object:
+        return object()
+
+    def hear(self, speech: object, item: Payload) -> None: ...
+
+    def heard_all(self, speech: object) -> None: ...
+
+    def can_speak(self, speech: object) -> bool:
+        return True
+
+    def input_tokens(self, speech: object) -> int:
+        return 0
+
+    def speak(self, speech: object) -> Payload | None:
+        return None
+
+
+def mute() -> Loading[Mute]:
+    yield "loading"
+    return Mute()
+
+
+@pytest.mark.case("runtime:S6")
+async def test_a_speech_that_ends_before_its_first_frame_says_so_to_all_who_listen(answers):
+    engine = TalkerEngine(StageLimits("talker", 4), BatchSettings(4, 0.0), mute, HOST)
+    await engine.load(lambda line: None)
+    request = replace(answers[0].stage_request(), outputs=("", EDGE))
+    events = [event async for event in engine.run(request)]
+    await engine.close()
+    assert events[:-1] == [StageNothing(""), StageNothing(EDGE)]
+    assert isinstance(events[-1], StageUsage) and events[-1].output_tokens == 0
 
 
 async def test_usage_counts_the_codes(tiny_checkpoint, answers):

@@ -16,7 +16,7 @@ from omni_runtime.connectors.protocol import MemoryPlace
 from omni_runtime.orchestrator.request import Completed, FinalChunk, SessionRequest, SessionResult
 from omni_runtime.orchestrator.session import Session
 from omni_runtime.worker.outputs import PARTS_AHEAD
-from tests.support.item_engines import EarlyEngine, FailsOnce, ItemsEngine
+from tests.support.item_engines import EarlyEngine, FailsOnce, ItemsEngine, SilentEngine
 from tests.support.stage_servers import PAYLOAD_LIMIT_BYTES, RunningModel, fake_model_of, running_model
 
 TEXT = {"output": {"modality": "text"}}
@@ -146,6 +146,22 @@ async def test_large_items_stream_through_shared_memory_and_leave_it_empty(tmp_p
         await until_idle(model)
         [arena] = model.stages["codes"].connectors.arenas()
         await until(lambda: model.stages["codes"].connectors.arenas()[arena].used_bytes == 0)
+
+
+@pytest.mark.case("runtime:S6")
+@pytest.mark.parametrize("streaming", [None, {}])
+async def test_a_stage_that_has_nothing_to_say_ends_its_consumers_and_its_client_in_order(
+    tmp_path: Path, streaming: Mapping[str, Any] | None
+) -> None:
+    stages = {"talker": fake() | TEXT, "vocoder": fake("relay") | VIDEO}
+    of = fake_model_of(stages, [edge("talker", "vocoder", streaming)])
+    async with running_model(of, tmp_path, {"talker": SilentEngine(), "vocoder": SilentEngine()}) as model:
+        result = await answer(model)
+        assert [(chunk.modality, chunk.items, chunk.is_last) for chunk in sorted(result.chunks)] == [
+            ("text", (), True),
+            ("video", (), True),
+        ]
+        await until_idle(model)
 
 
 async def test_a_stage_for_an_output_that_is_not_wanted_does_not_run(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Payload
-from omni_runtime.engines.protocol import StageEvent, StageItem, StageOutput, StageRequest
+from omni_runtime.engines.protocol import StageEvent, StageItem, StageNothing, StageOutput, StageRequest
 from tests.omni_runtime.worker.engines import GatedEngine
 
 
@@ -51,6 +51,14 @@ class EarlyEngine(GatedEngine):
         async for chunk in request.chunks(edge):
             yield StageOutput("", {"first": chunk.items[0]["item"]})
             return
+
+
+class SilentEngine(GatedEngine):
+    """Ends each request before it has made an item."""
+
+    async def run(self, request: StageRequest) -> AsyncIterator[StageEvent]:
+        for edge in request.outputs:
+            yield StageNothing(edge)
 
 
 class FailsOnce(ItemsEngine):

@@ -62,6 +62,12 @@ class StageItem(NamedTuple):
     payload: Payload
 
 
+class StageNothing(NamedTuple):
+    """An edge that gets items will get none, as of a speech that ended before it began; an edge is never forgotten."""
+
+    edge: str
+
+
 @dataclass(frozen=True)
 class StageUsage:
     """Comes last, at most once.
@@ -79,7 +85,7 @@ class StageUsage:
     batch_size: int = 1
 
 
-StageEvent: TypeAlias = StageProgress | StageOutput | StageItem | StageUsage
+StageEvent: TypeAlias = StageProgress | StageOutput | StageItem | StageNothing | StageUsage
 ReportLoading: TypeAlias = Callable[[str], None]
 """Called with one line per loading step, for example "loading transformer 2/3"."""
 

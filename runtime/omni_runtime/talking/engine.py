@@ -12,7 +12,7 @@ from typing import Any
 from omni_contract.wire.payload import Payload
 from omni_runtime.engines.items import items_as_they_come
 from omni_runtime.engines.parameters import parameters_for
-from omni_runtime.engines.protocol import StageEvent, StageItem, StageRequest
+from omni_runtime.engines.protocol import StageEvent, StageItem, StageNothing, StageRequest
 from omni_runtime.stepping.batching import BatchingEngine
 from omni_runtime.talking.seat import Seat
 from omni_runtime.talking.talker import SpeaksTogether, Talker
@@ -27,6 +27,9 @@ class TalkerEngine(BatchingEngine[Talker, Seat]):
                 async for item in items:
                     for edge in request.outputs:
                         yield StageItem(edge, item)
+            if not seat.frames:
+                for edge in request.outputs:
+                    yield StageNothing(edge)
             yield seat.share.usage(self._awake.input_tokens(seat.speech), seat.frames)
 
     @asynccontextmanager
@@ -36,7 +39,7 @@ class TalkerEngine(BatchingEngine[Talker, Seat]):
         try:
             speech = talker.begin(parameters_for(self._limits.stage, request.parameters))
             shares = isinstance(talker, SpeaksTogether)
-            seat = Seat(request.request_id, speech, shares, lambda: talker.can_speak(speech), self._batches.changed)
+            seat = Seat(speech, shares, lambda: talker.can_speak(speech), self._batches.changed)
             try:
                 with self._batches.taking(seat):
                     async with _listening(request, talker, seat):

@@ -18,14 +18,11 @@ class Seat:
     The step that reads its prompt is its own; from then on, all that can share a step do.
     """
 
-    def __init__(
-        self, name: str, speech: Any, shares: bool, can_speak: Callable[[], bool], on_change: Callable[[], None]
-    ) -> None:
+    def __init__(self, speech: Any, shares: bool, can_speak: Callable[[], bool], on_change: Callable[[], None]) -> None:
         self.ready_since: float | None = None
         self.speech = speech
         self.share = BatchShare()
         self.frames = 0
-        self._name = name
         self._shares = shares
         self._can_speak = can_speak
         self._on_change = on_change
@@ -37,7 +34,7 @@ class Seat:
 
     @property
     def batch_key(self) -> str:
-        return "" if self._shares and self.share.steps else f"alone {self._name}"
+        return "" if self._shares and self.share.steps else f"alone {id(self)}"
 
     @property
     def is_ready(self) -> bool:

@@ -16,6 +16,7 @@ from omni_runtime.engines.protocol import (
     EngineDiedError,
     StageEvent,
     StageItem,
+    StageNothing,
     StageOutput,
     StageProgress,
     StageRequest,
@@ -183,6 +184,8 @@ class Job:
                         await outputs.item(event)
                         if outputs.are_unwanted:
                             return usage
+                    case StageNothing():
+                        outputs.nothing(event)
                     case StageOutput():
                         await outputs.output(event)
                     case StageUsage():

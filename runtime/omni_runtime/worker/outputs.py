@@ -9,7 +9,7 @@ from omni_contract.wire.chunk import Chunk
 from omni_contract.wire.errors import ErrorCode, OmniError, StreamDroppedError
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload
-from omni_runtime.engines.protocol import StageItem, StageOutput
+from omni_runtime.engines.protocol import StageItem, StageNothing, StageOutput
 from omni_runtime.together import together
 from omni_runtime.worker.chunker import Chunker
 from omni_runtime.worker.transfers import Made, OutgoingStream, Transfers
@@ -49,10 +49,16 @@ class Outputs:
 
     async def item(self, event: StageItem) -> None:
         if event.edge not in self._writers:
-            self._missing.remove(event.edge)
-            self._writers[event.edge] = self._writer(event.edge)
+            self._begin(event.edge)
         self._transfers.stage.schemas.check_made(event.edge, event.payload)
         await self._writers[event.edge].item(event.payload)
+
+    def nothing(self, event: StageNothing) -> None:
+        self._begin(event.edge)
+
+    def _begin(self, edge: str) -> None:
+        self._missing.remove(edge)
+        self._writers[edge] = self._writer(edge)
 
     async def end(self) -> None:
         """The engine has made everything. Edges end at the same time: the reader of one may wait for another."""

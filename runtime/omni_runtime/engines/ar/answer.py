@@ -8,7 +8,7 @@ from omni_contract.wire.payload import Payload, Value
 from omni_runtime.engines.ar.inbox import Inbox
 from omni_runtime.engines.ar.items import TextItems
 from omni_runtime.engines.ar.step import Step
-from omni_runtime.engines.protocol import StageItem, StageUsage
+from omni_runtime.engines.protocol import StageItem, StageNothing, StageUsage
 from omni_runtime.families.protocol import ArPart
 
 
@@ -30,6 +30,8 @@ class Answer:
         self._inbox = inbox
         self._makes_frames = makes_frames
         self._tokens = 0
+        self._silent = {edge for edge in edges if edge != FINAL}
+        """The edges that have got nothing yet."""
 
     @property
     def states_key(self) -> str | None:
@@ -49,7 +51,12 @@ class Answer:
         told = await (self._frames() if self._makes_frames else self._told_to_stages(step, text))
         if told is None:
             return [StageItem(FINAL, text)] if FINAL in self._edges else []
+        self._silent.clear()
         return [StageItem(edge, text if edge == FINAL else told) for edge in self._edges]
+
+    def end(self) -> list[StageNothing]:
+        """Of a part whose first token has ended it no frame has come."""
+        return [StageNothing(edge) for edge in self._silent]
 
     async def _told_to_stages(self, step: Step, text: Payload) -> Payload:
         told: dict[str, Value] = {**text}

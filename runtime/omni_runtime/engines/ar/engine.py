@@ -87,6 +87,8 @@ class ArEngine:
                     answer.shared(model.vllm.unfinished)
                     for item in await answer.items(step):
                         yield item
+            for nothing in answer.end():
+                yield nothing
         yield answer.usage
 
     async def _steps(
