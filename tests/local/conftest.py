@@ -1,11 +1,17 @@
 """Everything in this folder runs `omni serve` for real."""
 
 import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.support.serve_process import OMNI
+from tests.support.serve_process import Serve, serving
+
+FAMILIES = ("qwen-image", "qwen2.5-omni", "qwen3-omni", "qwen3-tts")
 
 FAKE_MODEL = """
 apiVersion: serving.omnimodel.dev/v1alpha1
@@ -33,9 +39,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the claim `models`, with tiny checkpoints as `omni tiny` writes them."""
     folder = tmp_path_factory.mktemp("models")
-    for family in ("qwen-image", "qwen2.5-omni", "qwen3-omni", "qwen3-tts"):
-        subprocess.run([OMNI, "tiny", family, folder / family], check=True)
+    # One process for all: its libraries take longer than the checkpoints.
+    written = "; ".join(f"assert main(['tiny', '{family}', '{folder / family}']) == 0" for family in FAMILIES)
+    subprocess.run([sys.executable, "-c", f"from omni_contract.cli import main; {written}"], check=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def served(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Serve]]:
+    """An example behind `omni serve`, started when it is first asked for, for tests that leave it as it is."""
+    with ExitStack() as running:
+
+        @cache
+        def served(file: Path, *flags: str) -> Serve:
+            folder = tmp_path_factory.mktemp("serve")
+            serve = running.enter_context(serving(str(file), *flags, "--volume", f"models={models}", folder=folder))
+            serve.url()
+            return serve
+
+        yield served
 
 
 def fake_model_file(folder: Path, denoiser: str = "") -> tuple[str, ...]:

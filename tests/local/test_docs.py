@@ -4,6 +4,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from tests.layout.docs import Block, all_blocks, is_as_shown
 from tests.layout.source import CHECKOUT
 from tests.support.model_processes import free_ports
-from tests.support.serve_process import OMNI, serving
+from tests.support.serve_process import OMNI, Serve, serving
 
 DOCUMENTED_PORT = "8000"
 
@@ -65,21 +66,18 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.file)
 def test_the_printed_requests_work_as_they_stand(
-    example: Example, tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch
+    example: Example, tmp_path: Path, served: Callable[..., Serve], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    file = CHECKOUT / "examples" / example.file
-    with serving(str(file), *example.flags, "--volume", f"models={models}", folder=tmp_path) as serve:
-        serve.url()
-        curl, snippet = printed_requests(serve.printed())
-        answer = subprocess.run(["bash", "-c", curl], capture_output=True, text=True, timeout=120, check=True).stdout
-        if example.answered is None:
-            assert (tmp_path / example.saved).read_bytes().startswith(example.begins)
-            (tmp_path / example.saved).unlink()
-        else:
-            assert example.answered in answer
-        subprocess.run([OMNI.with_name("python"), "-c", snippet], timeout=120, check=True)
+    curl, snippet = printed_requests(served(CHECKOUT / "examples" / example.file, *example.flags).printed())
+    answer = subprocess.run(["bash", "-c", curl], capture_output=True, text=True, timeout=120, check=True).stdout
+    if example.answered is None:
         assert (tmp_path / example.saved).read_bytes().startswith(example.begins)
+        (tmp_path / example.saved).unlink()
+    else:
+        assert example.answered in answer
+    subprocess.run([OMNI.with_name("python"), "-c", snippet], timeout=120, check=True)
+    assert (tmp_path / example.saved).read_bytes().startswith(example.begins)
 
 
 def printed_requests(printed: str) -> tuple[str, str]:

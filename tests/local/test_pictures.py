@@ -1,7 +1,7 @@
 """The same file, the tiny model: pictures over the official SDK equal plain diffusers, split and fused."""
 
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from io import BytesIO
@@ -14,7 +14,7 @@ from PIL import Image
 
 from tests.support.local_models import EXAMPLE
 from tests.support.reference_images import ReferenceRequest, reference_images
-from tests.support.serve_process import serving
+from tests.support.serve_process import Serve
 
 PROMPT = "a red fox"
 SEEDS = (1, 2, 3)
@@ -34,7 +34,7 @@ spec:
 
 
 @dataclass(frozen=True)
-class Served:
+class Painter:
     client: OpenAI
     models: Path
 
@@ -54,32 +54,33 @@ class Served:
 
 
 @pytest.fixture(scope="module", params=["split", "fused"])
-def served(request: pytest.FixtureRequest, models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("serve")
-    fused = folder / "fused.yaml"
-    fused.write_text(FUSED)
-    file = EXAMPLE if request.param == "split" else fused
-    with serving(str(file), "--volume", f"models={models}", folder=folder) as serve:
-        yield Served(OpenAI(base_url=f"{serve.url()}/v1", api_key="none", max_retries=0), models)
+def painter(
+    request: pytest.FixtureRequest, served: Callable[..., Serve], models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Painter:
+    file = EXAMPLE
+    if request.param == "fused":
+        file = tmp_path_factory.mktemp("model") / "fused.yaml"
+        file.write_text(FUSED)
+    return Painter(OpenAI(base_url=f"{served(file).url()}/v1", api_key="none", max_retries=0), models)
 
 
 @pytest.mark.case("runtime:A1", "runtime:B13")
-def test_three_seeds_give_three_pictures_equal_to_plain_diffusers(served: Served) -> None:
-    made = [served.pictures(seed)[0] for seed in SEEDS]
+def test_three_seeds_give_three_pictures_equal_to_plain_diffusers(painter: Painter) -> None:
+    made = [painter.pictures(seed)[0] for seed in SEEDS]
     assert [picture.shape for picture in made] == [(64, 64, 3)] * 3
-    assert [numpy.array_equal(*pair) for pair in zip(made, served.reference(*SEEDS), strict=True)] == [True] * 3
+    assert [numpy.array_equal(*pair) for pair in zip(made, painter.reference(*SEEDS), strict=True)] == [True] * 3
     assert len({picture.tobytes() for picture in made}) == 3
 
 
 @pytest.mark.case("runtime:B8", "runtime:L19")
-def test_two_at_once_equal_two_single_calls_with_the_next_seed(served: Served) -> None:
-    both = served.pictures(seed=1, n=2)
-    assert [picture.tobytes() for picture in both] == [picture.tobytes() for picture in served.reference(1, 2)]
+def test_two_at_once_equal_two_single_calls_with_the_next_seed(painter: Painter) -> None:
+    both = painter.pictures(seed=1, n=2)
+    assert [picture.tobytes() for picture in both] == [picture.tobytes() for picture in painter.reference(1, 2)]
 
 
 @pytest.mark.case("runtime:L20", "runtime:B10")
-def test_eight_at_once_each_equal_their_single_runs(served: Served) -> None:
+def test_eight_at_once_each_equal_their_single_runs(painter: Painter) -> None:
     seeds = range(10, 18)
     with ThreadPoolExecutor(len(seeds)) as pool:
-        made = list(pool.map(lambda seed: served.pictures(seed)[0].tobytes(), seeds))
-    assert made == [picture.tobytes() for picture in served.reference(*seeds)]
+        made = list(pool.map(lambda seed: painter.pictures(seed)[0].tobytes(), seeds))
+    assert made == [picture.tobytes() for picture in painter.reference(*seeds)]

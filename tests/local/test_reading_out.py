@@ -1,7 +1,7 @@
 """Qwen3-TTS behind `omni serve`: over the official SDK, its speech is that of the qwen-tts package."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from openai import BadRequestError, OpenAI
 from tests.layout.source import CHECKOUT
 from tests.support.media_files import decoded
 from tests.support.qwen_tts import Judged, judged
-from tests.support.serve_process import serving
+from tests.support.serve_process import Serve
 
 SAMPLES_PER_FRAME, SAMPLE_RATE = 1920, 24_000
 FRAMES = 40
@@ -38,10 +38,8 @@ def expected(models: Path) -> list[Judged]:
 
 
 @pytest.fixture(scope="module")
-def url(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    file = str(CHECKOUT / "examples" / "tiny-qwen3-tts.yaml")
-    with serving(file, "--volume", f"models={models}", folder=tmp_path_factory.mktemp("serve")) as serve:
-        yield serve.url()
+def url(served: Callable[..., Serve]) -> str:
+    return served(CHECKOUT / "examples" / "tiny-qwen3-tts.yaml").url()
 
 
 @pytest.fixture(scope="module")
