@@ -1,12 +1,15 @@
 """Every test of this folder needs torch and is of level `models`; they share tiny checkpoints."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
+from omni_runtime.engines.protocol import Engine
 from omni_runtime.families.registry import family
+from tests.models.ar_engines import ar_file, loaded
 
 HERE = Path(__file__).parent
 
@@ -40,3 +43,11 @@ def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str],
 @pytest.fixture(scope="session")
 def tiny_model(tiny_checkpoint: Callable[[str], Path]) -> Path:
     return tiny_checkpoint("qwen-image")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def thinker_on_vllm(tiny_checkpoint: Callable[[str], Path]) -> AsyncIterator[Engine]:
+    """Of a tiny Qwen2.5-Omni, for tests that leave it as it is: it takes half a minute to start."""
+    folder = tiny_checkpoint("qwen2.5-omni")
+    async with loaded(ar_file(folder, "thinker", "qwen2.5-omni", hidden_layers=[0, 1, -1])) as thinker:
+        yield thinker

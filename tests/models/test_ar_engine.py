@@ -47,8 +47,15 @@ def tiny(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def children():
+    """The engine's processes, without those of other modules' engines."""
+    others = multiprocessing.active_children()
+    return lambda: [child for child in multiprocessing.active_children() if child not in others]
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["vllm", "transformers"])
-async def engine(request, tiny):
+async def engine(request, tiny, children):
     async with loaded(ar_file(tiny, backend=request.param)) as engine:
         yield engine
 
@@ -321,11 +328,11 @@ async def test_a_trace_that_cannot_be_written_fails_no_request_and_is_told(engin
 
 
 @ON_VLLM
-async def test_asleep_it_holds_nothing_and_awake_it_answers_as_before(engine):
+async def test_asleep_it_holds_nothing_and_awake_it_answers_as_before(engine, children):
     assert isinstance(engine, Sleeps)
     before: Answer = await answer(engine, asked(ids(PROMPTS[0]), **GREEDY))
     assert await engine.sleep(1) > 100_000
-    assert not multiprocessing.active_children() and engine.weights_bytes == 0
+    assert not children() and engine.weights_bytes == 0
     lines: list[str] = []
     await engine.wake(lines.append)
     assert lines[-1] == "running a self-test" and engine.weights_bytes > 100_000
@@ -333,10 +340,10 @@ async def test_asleep_it_holds_nothing_and_awake_it_answers_as_before(engine):
 
 
 @ON_VLLM
-async def test_when_vllm_dies_every_request_learns_that_the_engine_did(engine):
+async def test_when_vllm_dies_every_request_learns_that_the_engine_did(engine, children):
     running = asyncio.create_task(answer(engine, asked(ids(PROMPTS[0]), max_tokens=400, ignore_eos=True)))
     await asyncio.sleep(0)
-    for child in multiprocessing.active_children():
+    for child in children():
         child.kill()
     with pytest.raises(EngineDiedError):
         await running

@@ -10,11 +10,10 @@ from transformers import AutoTokenizer
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array
 from omni_runtime.engines.protocol import StageItem, StageRequest
-from omni_runtime.families.registry import family
 from tests.models.ar_engines import answer, ar_file, asked, loaded
 from tests.models.media_requests import RATE, as_payload, judged, part, said
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 GREEDY = {"temperature": 0.0, "max_tokens": 12, "min_tokens": 12}
 REQUESTS = [
@@ -28,10 +27,8 @@ REQUESTS = [
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "qwen2.5-omni"
-    family("qwen2.5-omni").build_tiny(folder, 0, lambda line: None)
-    return folder
+def tiny(tiny_checkpoint):
+    return tiny_checkpoint("qwen2.5-omni")
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +36,12 @@ def reference(tiny, tmp_path_factory):
     return judged("ar_thinker_reference.py", tiny, REQUESTS, tmp_path_factory.mktemp("judge"))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["vllm", "transformers"])
-async def engine(request, tiny):
-    file = ar_file(tiny, "thinker", "qwen2.5-omni", backend=request.param, hidden_layers=[0, 1, -1])
+@pytest_asyncio.fixture(scope="module", loop_scope="session", params=["vllm", "transformers"])
+async def engine(request, tiny, thinker_on_vllm):
+    if request.param == "vllm":
+        yield thinker_on_vllm
+        return
+    file = ar_file(tiny, "thinker", "qwen2.5-omni", backend="transformers", hidden_layers=[0, 1, -1])
     async with loaded(file) as engine:
         yield engine
 

@@ -11,12 +11,11 @@ from omni_contract.wire.chunk import Chunk
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array
 from omni_runtime.engines.protocol import StageItem, StageRequest, StageUsage
-from omni_runtime.families.registry import family
 from tests.models.ar_engines import ar_file, loaded
 from tests.models.media_requests import judged
 from tests.models.thoughts import EDGE, chunks, said, shown, thought, whole
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ON = "talker->token2wav"
 TALKS = {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "max_tokens": 20}
@@ -31,10 +30,8 @@ REQUESTS = [
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("models") / "qwen2.5-omni"
-    family("qwen2.5-omni").build_tiny(folder, 0, lambda line: None)
-    return folder
+def tiny(tiny_checkpoint):
+    return tiny_checkpoint("qwen2.5-omni")
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +39,13 @@ def reference(tiny, tmp_path_factory):
     return judged("ar_talker_reference.py", tiny, REQUESTS, tmp_path_factory.mktemp("judge"))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def thoughts(tiny):
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def thoughts(thinker_on_vllm):
     """What the thinker hands on for each request: its items, as another process would see them."""
-    async with loaded(ar_file(tiny, "thinker", family="qwen2.5-omni")) as thinker:
-        return await asyncio.gather(*(thought(thinker, request) for request in REQUESTS))
+    return await asyncio.gather(*(thought(thinker_on_vllm, request) for request in REQUESTS))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def talker(tiny):
     async with loaded(ar_file(tiny, "talker", family="qwen2.5-omni", max_in_flight=17, max_sequences=17)) as talker:
         yield talker
