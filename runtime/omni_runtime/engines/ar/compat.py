@@ -42,8 +42,6 @@ from omni_runtime.families.protocol import RowSource
 logging.getLogger("vllm").setLevel(logging.ERROR)
 
 MAX_TEXT = 500
-SHUTDOWN_GRACE_S = 2.0
-"""The interpreter of a loaded process takes seconds to take itself apart."""
 ENDS: Mapping[str, FinishReason] = {"stop": "stop", "length": "length", "repetition": "stop"}
 """vLLM's reasons for a good end, in ours."""
 REFUSALS = (getattr(exceptions, "VLLMClientError", exceptions.VLLMNotFoundError), ValueError, TypeError)
@@ -175,8 +173,9 @@ class Vllm:
             await asyncio.wait([listening])
 
     def shut_down(self) -> None:
-        """Ends vLLM's processes, which have nothing to lose; blocks until they have gone."""
-        self._llm.shutdown(timeout=SHUTDOWN_GRACE_S)
+        """Ends vLLM's processes; blocks until they have gone. They have nothing to lose, and get no time: a loaded
+        interpreter takes seconds to take itself apart."""
+        self._llm.shutdown(timeout=0)
         for process in self._processes:
             process.join()
 
