@@ -1,6 +1,7 @@
 """Payloads that producer and test both make from a few words, so that the test knows what must arrive."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 
 from omni_contract.wire.codec import encode
@@ -9,9 +10,14 @@ from omni_contract.wire.payload import DTYPES, Array, Payload
 
 def filled(size_bytes: int, seed: int = 0) -> memoryview:
     """Bytes that differ from place to place, so that a slice in the wrong place is noticed."""
-    pattern = bytes((seed + i * 7 + i // 251) % 256 for i in range(min(size_bytes, 65_521)))
+    pattern = _pattern(min(size_bytes, 65_521), seed)
     repeats = size_bytes // len(pattern) + 1 if pattern else 0
     return memoryview(pattern * repeats)[:size_bytes]
+
+
+@lru_cache(64)
+def _pattern(size_bytes: int, seed: int) -> bytes:
+    return bytes((seed + i * 7 + i // 251) % 256 for i in range(size_bytes))
 
 
 def raw(size_bytes: int, seed: int = 0) -> Payload:

@@ -1,10 +1,16 @@
 """The test's hand on the producing process."""
 
 import asyncio
+import atexit
 import json
+import os
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -51,27 +57,19 @@ class Peer:
         self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
 
     async def __aenter__(self) -> Self:
-        options = [f"--{name}={value}" for name, value in self._options.items()]
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "tests.connectors.producer",
-            *options,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=LINE_BYTES,
-        )
-        assert self.process.stdout is not None
+        answers, self._commands = await asyncio.open_unix_connection(_nursery(), limit=LINE_BYTES)
+        self._commands.write(json.dumps([f"--{name}={value}" for name, value in self._options.items()]).encode())
         async with asyncio.timeout(PATIENCE_S):
-            assert await self.process.stdout.readline(), "the producer ended at its start"
-        self._reading = asyncio.create_task(self._read(self.process.stdout))
+            first = await answers.readline()
+        assert first, "the producer ended at its start"
+        self.process = Producer(json.loads(first)["pid"])
+        self._reading = asyncio.create_task(self._read(answers))
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        with suppress(ProcessLookupError):
-            self.process.kill()
-        await self.process.wait()
+        await self.kill()
         await self._reading
+        self._commands.close()
 
     async def ask(self, what: str, **arguments: Any) -> dict[str, Any]:
         async with asyncio.timeout(PATIENCE_S):
@@ -82,12 +80,16 @@ class Peer:
         number = len(self._answers)
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._answers[number] = future
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps({"do": what, "number": number, **arguments}).encode() + b"\n")
+        self._commands.write(json.dumps({"do": what, "number": number, **arguments}).encode() + b"\n")
         return future
 
     async def put(self, maker: str, *arguments: Any, remaining_s: float = PATIENCE_S) -> Handle:
         return handle_in(await self.ask("put", maker=maker, arguments=arguments, remaining_s=remaining_s))
+
+    async def put_all(self, maker: str, of: Sequence[Sequence[Any]]) -> list[Handle]:
+        """Each with arguments of its own, at once."""
+        answer = await self.ask("put_all", maker=maker, of=of, remaining_s=PATIENCE_S)
+        return [Handle.FromString(bytes.fromhex(handle)) for handle in answer["handles"]]
 
     async def open_stream(self, remaining_s: float = PATIENCE_S) -> Handle:
         return handle_in(await self.ask("open_stream", remaining_s=remaining_s))
@@ -118,14 +120,13 @@ class Peer:
 
     async def close(self) -> None:
         """Lets the producer end in order."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        self._commands.write_eof()
         async with asyncio.timeout(PATIENCE_S):
-            await self.process.wait()
+            await self.process.ended()
 
     async def kill(self) -> None:
         self.process.kill()
-        await self.process.wait()
+        await self.process.ended()
 
     async def _read(self, lines: asyncio.StreamReader) -> None:
         while line := await lines.readline():
@@ -135,6 +136,47 @@ class Peer:
                 future.set_exception(Refused(answer["error"]))
             else:
                 future.set_result(answer)
+
+
+class Producer:
+    """A process that is no child of this one."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._descriptor = os.pidfd_open(pid)
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+
+    async def ended(self) -> None:
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._descriptor, ended.set)
+        try:
+            await ended.wait()
+        finally:
+            loop.remove_reader(self._descriptor)
+
+
+@cache
+def _nursery() -> str:
+    """Where producers are to be had; until this process ends."""
+    folder = tempfile.TemporaryDirectory(prefix="omni-nursery-")
+    path = f"{folder.name}/socket"
+    nursery = subprocess.Popen([sys.executable, "-m", "tests.connectors.nursery", path], stdout=subprocess.PIPE)
+    assert nursery.stdout is not None and nursery.stdout.readline(), "the nursery ended at its start"
+    atexit.register(_close, nursery, folder)
+    return path
+
+
+def _close(nursery: "subprocess.Popen[bytes]", folder: "tempfile.TemporaryDirectory[str]") -> None:
+    nursery.kill()
+    nursery.communicate()
+    folder.cleanup()
 
 
 def handle_in(answer: dict[str, Any]) -> Handle:

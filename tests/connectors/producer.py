@@ -1,10 +1,13 @@
-"""The other process: owns payloads, serves Fetch and Release, and does what the test tells it, a line of JSON each."""
+"""The other process: owns payloads, serves Fetch and Release, and does what the test tells it, a line of JSON each.
+
+It is forked by `nursery.py`.
+"""
 
 import argparse
 import asyncio
-import contextlib
 import json
-import sys
+import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +52,10 @@ class Producer:
         handle = await self.connector.put("r-1", "a->b", MAKERS[maker](*arguments), remaining_s)
         return {"handle": handle.SerializeToString().hex()}
 
+    async def do_put_all(self, maker: str, of: list[list[Any]], remaining_s: float) -> dict[str, Any]:
+        puts = (self.connector.put("r-1", "a->b", MAKERS[maker](*one), remaining_s) for one in of)
+        return {"handles": [handle.SerializeToString().hex() for handle in await asyncio.gather(*puts)]}
+
     async def do_open_stream(self, remaining_s: float) -> dict[str, Any]:
         handle = await self.connector.open_stream("r-1", "a->b", remaining_s)
         return {"handle": handle.SerializeToString().hex()}
@@ -75,42 +82,36 @@ class Producer:
         return {}
 
 
-async def commands() -> asyncio.StreamReader:
-    reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    return reader
-
-
-async def main(arguments: argparse.Namespace) -> None:
+async def main(arguments: argparse.Namespace, connection: socket.socket) -> None:
     producer = Producer(arguments)
     await producer.connectors.open()
     server = grpc.aio.server(options=SERVER_OPTIONS)
     add_StageWorkerServicer_to_server(PayloadServicer(producer.store, arguments.boot_id), server)
     server.add_insecure_port(arguments.listen)
     await server.start()
-    lines = await commands()
-    print(json.dumps({"ready": True}), flush=True)
+    commands, answers = await asyncio.open_unix_connection(sock=connection)
+    write(answers, {"pid": os.getpid()})
     async with asyncio.TaskGroup() as tasks:
-        while line := await lines.readline():
-            tasks.create_task(answer(producer, json.loads(line)))
+        while line := await commands.readline():
+            tasks.create_task(answer(producer, json.loads(line), answers))
     await producer.connectors.close()
     await server.stop(None)
 
 
-async def answer(producer: Producer, command: dict[str, Any]) -> None:
+async def answer(producer: Producer, command: dict[str, Any], answers: asyncio.StreamWriter) -> None:
     """Commands run side by side, so that a blocked append does not block the census."""
     number = command.pop("number")
-    print(json.dumps({"number": number, **await producer.do(command)}), flush=True)
+    write(answers, {"number": number, **await producer.do(command)})
 
 
-if __name__ == "__main__":
+def write(answers: asyncio.StreamWriter, answer: dict[str, Any]) -> None:
+    answers.write(json.dumps(answer).encode() + b"\n")
+
+
+def run(words: list[str], connection: socket.socket) -> None:
+    """Until the connection's other end is closed."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--listen", required=True)
-    parser.add_argument("--boot-id", required=True)
+    for name in ("listen", "boot-id", "connector", "specs", "memory", "locality"):
+        parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--limit-bytes", type=int, required=True)
-    parser.add_argument("--connector", required=True)
-    parser.add_argument("--specs", required=True)
-    parser.add_argument("--memory", required=True)
-    parser.add_argument("--locality", required=True)
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(main(parser.parse_args()))
+    asyncio.run(main(parser.parse_args(words), connection))

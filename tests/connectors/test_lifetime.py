@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from omni_contract.wire.errors import TransferError
+from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.connectors.protocol import Census, MemoryPlace
 from omni_runtime.connectors.store import PayloadStore
@@ -173,18 +174,21 @@ async def test_a_full_store_refuses_with_its_limit_and_takes_again_after_a_relea
 
 @pytest.mark.case("runtime:M6")
 async def test_ten_thousand_transfers_leave_nothing_behind(backend: Backend, peer: Peer, consumer: ConnectorSet):
-    async def transfer(seed: int) -> None:
-        handle = await peer.put("raw", 500, seed)
+    async def take(handle: Handle, seed: int) -> None:
         assert await consumer.get(handle, PATIENCE_S) == payloads.raw(500, seed)
         await consumer.release(handle)
 
+    async def transfer_fifty() -> None:
+        handles = await peer.put_all("raw", [(500, seed) for seed in range(50)])
+        await asyncio.gather(*(take(handle, seed) for seed, handle in enumerate(handles)))
+
     # Libraries open their connections as they need them, up to their limits.
     for _ in range(10):
-        await asyncio.gather(*(transfer(seed) for seed in range(50)))
+        await transfer_fifty()
     await peer.wait_empty()
     before = census_of_both(peer)
     for number in range(200):
-        await asyncio.gather(*(transfer(seed) for seed in range(50)))
+        await transfer_fifty()
         if number % 50 == 0:
             await asyncio.sleep(IDLE_GAP_S)
     await peer.wait_free()
