@@ -34,7 +34,7 @@ class PipeBrokenError(Exception):
 class Pipe(asyncio.Protocol):
     """One end. Iterating gives what the other end writes, until that is closed; PipeBrokenError if it breaks.
 
-    A reader that never waits has it handed over instead, which spares each message a turn of the loop.
+    A reader that seldom waits has it handed over instead, which spares each message a turn of the loop.
     `greeted` gets the first message of an end that was taken and not opened; it has to come soon.
     """
 
@@ -50,6 +50,7 @@ class Pipe(asyncio.Protocol):
         self._reader: asyncio.Future[None] | None = None
         """Who waits for the next message, or for the end."""
         self._receive: Callable[[bytes], None] | None = None
+        self._is_held = False
         self._writable = asyncio.Event()
         self._writable.set()
         self._closed = asyncio.Event()
@@ -69,13 +70,28 @@ class Pipe(asyncio.Protocol):
         """Calls it with each message as it comes, until the pipe is closed; raises PipeBrokenError if it breaks."""
         self._receive = receive
         self._deliver()
-        with suppress(StopAsyncIteration):
-            while True:
-                await self._change()
+        try:
+            with suppress(StopAsyncIteration):
+                while True:
+                    await self._change()
+        finally:
+            self._receive = None
+
+    def hold(self) -> None:
+        """Keeps back what comes from here on: up to a bound here, then at the other end."""
+        self._is_held = True
+
+    def go_on(self) -> None:
+        """Hands over what was kept back."""
+        if self._is_held:
+            self._is_held = False
+            self._deliver()
+            if self._end is not None:
+                self._wake()
 
     async def _change(self) -> None:
-        """Waits until there are messages; raises the end."""
-        if self._end is not None:
+        """Waits until there are messages; raises the end, which comes behind the last of them."""
+        if self._end is not None and not self._messages:
             raise self._end
         self._reader = asyncio.get_running_loop().create_future()
         await self._reader
@@ -132,9 +148,10 @@ class Pipe(asyncio.Protocol):
         if self._receive is None:
             self._wake()
             return
-        while self._messages:
-            self._receive(self._messages.popleft())
-        self._unread_bytes = 0
+        while self._messages and not self._is_held:
+            message = self._messages.popleft()
+            self._unread_bytes -= len(message)
+            self._receive(message)
         self._read_on()
 
     def _read_on(self) -> None:

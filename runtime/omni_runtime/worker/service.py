@@ -1,7 +1,6 @@
 """The worker's `StageWorker` service: Describe, AttachPipe, Fetch, Release."""
 
 from collections.abc import AsyncIterator, Iterable
-from contextlib import suppress
 
 import grpc
 
@@ -10,14 +9,13 @@ from omni_contract.wire.stage_pb2 import (
     AttachPipeRequest,
     DescribeRequest,
     EdgeContract,
-    FrontendBatch,
     PipeOffer,
     WorkerBatch,
     WorkerInfo,
 )
 from omni_runtime.connectors.serving import PayloadServicer
 from omni_runtime.connectors.store import PayloadStore
-from omni_runtime.transport.pipe import Pipe, PipeBrokenError
+from omni_runtime.transport.pipe import Pipe
 from omni_runtime.worker.control_service import WIRE_STATES
 from omni_runtime.worker.pipes import PipeServer
 from omni_runtime.worker.session import FrontendSession
@@ -82,7 +80,7 @@ class StageWorkerService(PayloadServicer):
         session = FrontendSession(self._stage)
         self._sessions.add(session)
         try:
-            await session.serve(_batches(pipe), write)
+            await session.serve(pipe, write)
         finally:
             self._sessions.remove(session)
 
@@ -90,13 +88,6 @@ class StageWorkerService(PayloadServicer):
         """Each stream ends once its last messages are sent."""
         for session in self._sessions:
             session.close()
-
-
-async def _batches(pipe: Pipe) -> AsyncIterator[FrontendBatch]:
-    """A frontend whose pipe breaks has left as well as one that closes it."""
-    with suppress(PipeBrokenError):
-        async for message in pipe:
-            yield FrontendBatch.FromString(message)
 
 
 def _contracts(ends: Iterable[EdgeEnd]) -> list[EdgeContract]:

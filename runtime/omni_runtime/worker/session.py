@@ -2,11 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Protocol
 
 from omni_contract.wire.errors import OmniError
 from omni_contract.wire.logs import log_fields
 from omni_contract.wire.stage_pb2 import FrontendBatch, FrontendMessage, WorkerBatch
+from omni_runtime.transport.pipe import PipeBrokenError
 from omni_runtime.worker import messages
 from omni_runtime.worker.job import Job
 from omni_runtime.worker.outbox import Outbox
@@ -23,6 +26,20 @@ portions mean more messages on the stream, each of which costs both ends as much
 """
 
 
+class Incoming(Protocol):
+    """What the frontend sends; a pipe, as a session sees it."""
+
+    async def hand_over(self, receive: Callable[[bytes], None]) -> None:
+        """Calls it with each batch as it comes, until the frontend leaves; PipeBrokenError if it is lost."""
+        ...
+
+    def hold(self) -> None: ...
+
+    def go_on(self) -> None:
+        """Hands over what came since `hold`."""
+        ...
+
+
 class _SessionEnded(Exception):
     """Ends the session's task group, which cancels what still runs in it."""
 
@@ -37,15 +54,17 @@ class FrontendSession:
         self._jobs: dict[str, list[Job]] = {}
         """By request id, the newest attempt last: those that run, and those whose payloads are held."""
 
-    async def serve(
-        self, batches: AsyncIterator[FrontendBatch], write: Callable[[WorkerBatch], Awaitable[None]]
-    ) -> None:
-        """Returns when the frontend leaves or after `close`; raises CancelledError when the stream breaks."""
+    async def serve(self, incoming: Incoming, write: Callable[[WorkerBatch], Awaitable[None]]) -> None:
+        """Returns when the frontend leaves or is lost, or after `close`; raises CancelledError when the call breaks."""
         self._stage.listen(self._outbox.announce_load)
         try:
             async with asyncio.TaskGroup() as tasks:
-                ends = (tasks.create_task(self._read(batches, tasks)), tasks.create_task(self._write(write)))
-                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                ends = (tasks.create_task(self._read(incoming, tasks)), tasks.create_task(self._write(write)))
+                try:
+                    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    # Nothing may start in a group that ends.
+                    incoming.hold()
                 raise _SessionEnded
         except* _SessionEnded:
             pass
@@ -57,33 +76,49 @@ class FrontendSession:
         """Ends the stream once what is in the outbox is sent."""
         self._outbox.close()
 
-    async def _read(self, batches: AsyncIterator[FrontendBatch], tasks: asyncio.TaskGroup) -> None:
-        async for batch in batches:
+    async def _read(self, incoming: Incoming, tasks: asyncio.TaskGroup) -> None:
+        """A frontend that is lost has left as well as one that says so."""
+
+        def receive(data: bytes) -> None:
+            batch = FrontendBatch.FromString(data)
             if batch.frontend_id:
                 logger.info("frontend attached", extra={"frontend": batch.frontend_id})
-            for number, message in enumerate(batch.messages, 1):
-                await self._receive(message, tasks)
-                if number % PORTION_MESSAGES == 0:
-                    await asyncio.sleep(0)
-            # A frontend that does not read its answers is not read either.
-            await self._outbox.room()
+            if len(batch.messages) <= PORTION_MESSAGES and self._outbox.has_room:
+                for message in batch.messages:
+                    self._receive(message, tasks)
+            else:
+                incoming.hold()
+                tasks.create_task(self._work_off(batch.messages, incoming, tasks))
+
+        with suppress(PipeBrokenError):
+            await incoming.hand_over(receive)
+
+    async def _work_off(self, waiting: Sequence[FrontendMessage], incoming: Incoming, tasks: asyncio.TaskGroup) -> None:
+        """In portions; nothing else is read meanwhile. A frontend that does not read its answers is not read either."""
+        await self._outbox.room()
+        for number, message in enumerate(waiting, 1):
+            self._receive(message, tasks)
+            if number % PORTION_MESSAGES == 0:
+                await asyncio.sleep(0)
+        incoming.go_on()
 
     async def _write(self, write: Callable[[WorkerBatch], Awaitable[None]]) -> None:
         while (batch := await self._outbox.next_batch()) is not None:
             await write(batch)
 
-    async def _receive(self, message: FrontendMessage, tasks: asyncio.TaskGroup) -> None:
+    def _receive(self, message: FrontendMessage, tasks: asyncio.TaskGroup) -> None:
         match message.WhichOneof("body"):
             case "start":
                 self._start(message, tasks)
             case "part":
                 self._parts.add(message.request_id, message.attempt, message.part.data)
             case "cancel":
-                await self._cancel(message)
+                self._cancel(message, tasks)
             case "taken":
                 self._taken(message)
             case "discard":
-                await self._discard(message.request_id)
+                if message.request_id in self._jobs:
+                    tasks.create_task(self._discard(message.request_id))
             case _:
                 logger.debug("a message of a kind that this version does not know was ignored")
 
@@ -110,13 +145,16 @@ class FrontendSession:
         self._stage.metrics.count_outcome(error.code)
         messages.failed(self._outbox.message(message.request_id, message.attempt), error)
 
-    async def _cancel(self, message: FrontendMessage) -> None:
+    def _cancel(self, message: FrontendMessage, tasks: asyncio.TaskGroup) -> None:
         """Of an attempt that has failed, only a stream may be left that its consumer no longer waits for."""
         for job in self._of(message):
             job.cancel()
             if job.has_failed:
-                await job.release()
-                self._ended(job)
+                tasks.create_task(self._release(job))
+
+    async def _release(self, job: Job) -> None:
+        await job.release()
+        self._ended(job)
 
     def _taken(self, message: FrontendMessage) -> None:
         for job in self._of(message):
@@ -135,9 +173,11 @@ class FrontendSession:
                 del self._jobs[job.request_id]
 
     async def _discard(self, request_id: str) -> None:
-        for job in self._jobs.pop(request_id, ()):
-            with log_fields(request_id=request_id):
+        """Its jobs stay known until nothing is held for them, so that a session that ends meanwhile frees the rest."""
+        with log_fields(request_id=request_id):
+            for job in list(self._jobs.get(request_id, ())):
                 await job.discard()
+        self._jobs.pop(request_id, None)
 
     async def _free(self) -> None:
         for request_id in list(self._jobs):

@@ -25,6 +25,8 @@ class Frontend:
         self.batches_received: list[wire.WorkerBatch] = []
         self.gate = asyncio.Event()
         self.gate.set()
+        self._is_read = asyncio.Event()
+        self._is_read.set()
         self._outgoing: asyncio.Queue[wire.FrontendBatch | None] = asyncio.Queue()
         self._told = asyncio.Condition()
 
@@ -34,9 +36,20 @@ class Frontend:
     def leave(self) -> None:
         self._outgoing.put_nowait(None)
 
-    async def batches(self) -> AsyncIterator[wire.FrontendBatch]:
+    async def batches(self) -> AsyncIterator[bytes]:
         while (batch := await self._outgoing.get()) is not None:
-            yield batch
+            yield batch.SerializeToString()
+
+    async def hand_over(self, receive: Callable[[bytes], None]) -> None:
+        async for batch in self.batches():
+            await self._is_read.wait()
+            receive(batch)
+
+    def hold(self) -> None:
+        self._is_read.clear()
+
+    def go_on(self) -> None:
+        self._is_read.set()
 
     async def write(self, batch: wire.WorkerBatch) -> None:
         await self.gate.wait()
@@ -123,11 +136,11 @@ async def settled(condition: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def serving(
-    serve: Callable[[AsyncIterator[wire.FrontendBatch], Any], Any],
+    serve: Callable[[Frontend, Any], Any],
 ) -> AsyncIterator[tuple[Frontend, "asyncio.Task[None]"]]:
     """Runs a session with a frontend of the test's; at the end the stream breaks."""
     frontend = Frontend()
-    task = asyncio.create_task(serve(frontend.batches(), frontend.write))
+    task = asyncio.create_task(serve(frontend, frontend.write))
     try:
         yield frontend, task
     finally:

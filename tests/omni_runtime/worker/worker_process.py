@@ -152,5 +152,5 @@ class AttachedFrontend(Frontend):
 
     async def _send(self) -> None:
         async for batch in self.batches():
-            await self._pipe.write(batch.SerializeToString())
+            await self._pipe.write(batch)
         await self._pipe.close(PATIENCE_S)
