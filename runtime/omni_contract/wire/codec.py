@@ -24,7 +24,7 @@ from omni_contract.wire.layouts import (
     Gaps,
     Layout,
     Remembered,
-    form_of,
+    arrays_of,
     gaps_between,
     layout_of,
 )
@@ -81,18 +81,16 @@ class EncodedPayload(NamedTuple):
 
 def encode(payload: Payload, checksum: bool = False, limits: CodecLimits = LIMITS) -> EncodedPayload:
     """Encodes without copying arrays; the caller leaves them unchanged while the result is in use."""
-    form = form_of(payload) if limits is LIMITS and not checksum else None
-    if form is not None and (known := GAPS.find(form)) is not None:
-        # That all are arrays is what their form says.
-        arrays = [array.data.cast("B") for array in cast(Mapping[str, Array], payload).values()]
-        return EncodedPayload(known.filled(arrays), known.size_bytes)
+    arrays = arrays_of(payload) if limits is LIMITS and not checksum else None
+    if arrays is not None and (known := GAPS.find(arrays.form)) is not None:
+        return EncodedPayload(known.filled(arrays.buffers), known.size_bytes)
     writer = _Writer(limits)
     head = _head(writer, payload, checksum, limits)
     if not writer.buffers:
         return EncodedPayload((memoryview(head),), len(head))
     gaps = gaps_between(head, writer.buffers)
-    if form is not None and len(head) <= MOST_HEAD_BYTES:
-        GAPS.add(form, gaps)
+    if arrays is not None and len(head) <= MOST_HEAD_BYTES:
+        GAPS.add(arrays.form, gaps)
     return EncodedPayload(gaps.filled(writer.buffers), gaps.size_bytes)
 
 

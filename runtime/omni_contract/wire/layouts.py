@@ -20,14 +20,22 @@ Key = TypeVar("Key")
 Known = TypeVar("Known")
 
 
-def form_of(payload: Payload) -> Form | None:
-    """None if there is anything but arrays, or one that cannot be sent as it lies."""
-    form = []
+class Arrays(NamedTuple):
+    """A payload that has nothing else."""
+
+    form: Form
+    buffers: list[memoryview]
+
+
+def arrays_of(payload: Payload) -> Arrays | None:
+    """None if there is anything else, or an array that cannot be sent as it lies."""
+    form, buffers = [], []
     for name, value in payload.items():
-        if type(value) is not Array or not value.data.c_contiguous or not value.data.nbytes:
+        if type(value) is not Array or not (data := value.data).c_contiguous or not data.nbytes:
             return None
         form.append((name, value.dtype, tuple(value.shape)))
-    return tuple(form)
+        buffers.append(data.cast("B"))
+    return Arrays(tuple(form), buffers)
 
 
 class Gaps(NamedTuple):

@@ -22,7 +22,7 @@ from omni_runtime.connectors.grpc import GrpcConnector
 from omni_runtime.connectors.protocol import ArenaCensus, Census, ConnectorContext, ConnectorError, Production
 from omni_runtime.connectors.shm.arena import Arena, ArenaFullError, Block
 from omni_runtime.connectors.shm.folder import ArenaError, sweep
-from omni_runtime.connectors.shm.locator import Locator, locator_of
+from omni_runtime.connectors.shm.locator import Locator, locator_of, written
 from omni_runtime.connectors.shm.reading import OWNERS_CHECK_S, ForeignArena, ForeignArenas, OwnerGoneError
 
 READERS_LET_GO_S = OWNERS_CHECK_S + 1
@@ -158,7 +158,7 @@ class ShmConnector(ElsewhereConnector):
         self.counters.put(size_bytes)
         handle = self._object_handle(key, request_id, edge, remaining_s)
         handle.size_bytes = size_bytes
-        handle.locator = Locator(arena.name, offset, self._context.memory.locality).to_bytes()
+        handle.locator = written(Locator(arena.name, offset, self._context.memory.locality))
         return handle
 
     def _reachable(self, locator: Locator) -> ForeignArena | None:
