@@ -123,6 +123,42 @@ async def test_what_is_handed_over_late_is_read_on_after_a_pause(address: str) -
         assert sizes == [MIB] * 64
 
 
+async def test_what_is_held_comes_in_order_once_the_reader_goes_on_and_the_end_behind_it(address: str) -> None:
+    received: list[bytes] = []
+
+    async with ends(address) as (opened, other):
+
+        def receive(message: bytes) -> None:
+            received.append(message)
+            other.hold()
+
+        reading = asyncio.create_task(other.hand_over(receive))
+        for message in (b"1", b"2", b"3"):
+            await opened.write(message)
+        await opened.close(PATIENCE_S)
+        await settled(lambda: other._closed.is_set())
+        assert received == [b"1"] and not reading.done()
+        other.go_on()
+        other.go_on()
+        await reading
+    assert received == [b"1", b"2", b"3"]
+
+
+async def test_an_end_that_holds_is_not_sent_more_than_it_keeps(address: str) -> None:
+    sizes: list[int] = []
+    async with ends(address) as (opened, other), asyncio.TaskGroup() as tasks:
+        other.hold()
+        reading = tasks.create_task(other.hand_over(lambda message: sizes.append(len(message))))
+        writing = tasks.create_task(write_many(opened, 64))
+        await settled(lambda: not other._transport.is_reading())
+        assert not sizes and not writing.done()
+        other.go_on()
+        await writing
+        await opened.close(PATIENCE_S)
+        await reading
+    assert sizes == [MIB] * 64
+
+
 async def test_a_pipe_whose_reader_fails_is_broken(address: str) -> None:
     def fail(message: bytes) -> None:
         raise ValueError(f"cannot read {message!r}")

@@ -9,7 +9,8 @@ from omni_contract.wire.stage_pb2 import Handle
 
 FIXED = struct.Struct("<Q43s")
 """Offset and the arena's name; the locality follows."""
-MOST_KNOWN = 256
+MOST_KNOWN, MOST_BYTES = 256, 1024
+"""Of locators that are remembered, and of one: they come from the network."""
 
 
 class Locator(NamedTuple):
@@ -28,10 +29,10 @@ def written(locator: Locator) -> bytes:
 
 def locator_of(handle: Handle) -> Locator:
     """Raises TransferError if the handle, which comes from the network, has none."""
-    try:
-        return _read(handle.locator)
-    except struct.error as error:
-        raise TransferError(handle.edge, handle.request_id, "the handle names no place in shared memory") from error
+    locator = handle.locator
+    if not FIXED.size <= len(locator) <= MOST_BYTES:
+        raise TransferError(handle.edge, handle.request_id, "the handle names no place in shared memory")
+    return _read(locator)
 
 
 @lru_cache(MOST_KNOWN)
