@@ -1,4 +1,4 @@
-"""Qwen2.5-Omni behind `omni serve`, a process for each stage: over the SDK, its speech is that of transformers."""
+"""Qwen2.5-Omni behind `omni serve`, from a file of ours and from an old one: its speech is that of transformers."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +13,14 @@ from tests.support.qwen25_speech import STAGES, TEXTS, WORDS, expected_sounds
 from tests.support.serve_process import serving
 from tests.support.speech_chats import answered, asked, assert_same_sound, samples, streamed_samples
 
-ON_TRANSFORMERS = "ar: {backend: transformers}"
-ON_VLLM = "ar: {dtype: float32, maxModelLength: 2048, maxSequences: 16, kvCacheSize: 256Mi}"
-ASKED = asked("tiny-qwen25-omni", STAGES)
+MODEL = "tiny-qwen25-omni"
+OLD_FILE = CHECKOUT / "tests" / "omni_contract" / "convert" / "old" / "qwen2_5_omni.yaml"
+"""vLLM-Omni's own example of this family."""
+FOR_A_TINY_MODEL = (
+    *("--skip-refused", "--device", "cpu", "--dtype", "float32", "--max-model-len", "2048"),
+    *("--max-num-seqs", "16", "--kv-cache-memory-bytes", str(2**28)),
+)
+ASKED = asked(MODEL, STAGES)
 
 
 @pytest.fixture(scope="module")
@@ -23,16 +28,28 @@ def expected(models: Path) -> list[Any]:
     return expected_sounds(models / "qwen2.5-omni", models)
 
 
-@pytest.fixture(scope="module", params=["transformers", "vllm"])
+@pytest.fixture(scope="module", params=["an example on transformers", "an old stage file on vllm"])
 def client(models: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[OpenAI]:
-    """With the talker on either backend."""
+    """With thinker and talker as they are served from either kind of file."""
     folder = tmp_path_factory.mktemp("serve")
-    example = (CHECKOUT / "examples" / "tiny-qwen2.5-omni.yaml").read_text()
-    file = folder / "model.yaml"
-    assert ON_TRANSFORMERS in example
-    file.write_text(example if request.param == "transformers" else example.replace(ON_TRANSFORMERS, ON_VLLM))
-    with serving(str(file), "--volume", f"models={models}", folder=folder) as serve:
+    is_old = request.param == "an old stage file on vllm"
+    arguments = old_stage_file(models, folder) if is_old else own_file(models)
+    with serving(*arguments, folder=folder) as serve:
         yield OpenAI(base_url=f"{serve.url()}/v1", api_key="none", max_retries=0)
+
+
+def own_file(models: Path) -> tuple[str, ...]:
+    """The talker on transformers."""
+    return str(CHECKOUT / "examples" / "tiny-qwen2.5-omni.yaml"), "--volume", f"models={models}"
+
+
+def old_stage_file(models: Path, folder: Path) -> tuple[str, ...]:
+    """Thinker and talker on vLLM, with more requests at once than the one that the file allows."""
+    text, one = OLD_FILE.read_text(), "max_inflight: 1"
+    assert text.count(one) == 1
+    file = folder / f"{MODEL}.yaml"
+    file.write_text(text.replace(one, "max_inflight: 16"))
+    return str(models / "qwen2.5-omni"), "--stage-configs-path", str(file), *FOR_A_TINY_MODEL
 
 
 @pytest.mark.case("runtime:B3", "runtime:S15", "runtime:S16")
@@ -60,7 +77,7 @@ def test_streamed_sound_is_that_of_the_whole_answer(client: OpenAI) -> None:
 
 def test_text_alone_keeps_the_talker_silent(client: OpenAI) -> None:
     answer = client.chat.completions.create(
-        model="tiny-qwen25-omni", messages=[{"role": "user", "content": "hello"}], modalities=["text"], max_tokens=5
+        model=MODEL, messages=[{"role": "user", "content": "hello"}], modalities=["text"], max_tokens=5
     )
     assert answer.choices[0].message.audio is None
     assert answer.usage is not None and answer.usage.completion_tokens == 5
