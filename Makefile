@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 
 export OMNI_CACHE ?= $(HOME)/.cache/omni-operator
 export OMP_NUM_THREADS ?= 1
+# Else every process would compile our modules, and every level the tests, anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Third-party packages live outside the clone, keyed by their lock; .venv adds this checkout on top.
 LOCK := $(shell sha256sum requirements/dev.txt | cut -c1-12)
 ENV := $(OMNI_CACHE)/env/$(LOCK)

@@ -90,7 +90,11 @@ def known_levels() -> dict[str, Level]:
     """By name, in the order of STEPS."""
     unmarked = " and ".join(f"not {marker}" for marker in (*MARKED, "gpu"))
     levels = {
-        "check": Level("check", ("make", "format", "lint", "types", "generated", "cases"), counts_tests=False),
+        "check": Level(
+            "check",
+            ("make", "-j2", "--output-sync", "format", "lint", "types", "generated", "cases"),
+            counts_tests=False,
+        ),
         "unit": pytest_level("unit", unmarked, "tests", f"--ignore={RUNTIME_TESTS}"),
         "unit-runtime": pytest_level("unit-runtime", unmarked, RUNTIME_TESTS),
         "programs": cluster_step("programs", *BUILDS),

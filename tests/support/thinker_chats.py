@@ -9,15 +9,16 @@ from typing import Any, cast
 import numpy
 from openai.types.chat import ChatCompletionMessageParam
 from PIL import Image
-from transformers import AutoTokenizer
 
 from omni_contract.wire.payload import Array
 from omni_runtime.media.values import Sound
-from tests.models import ar_thinker_reference
+from tests.layout.source import CHECKOUT
 from tests.support.judges import ask
 from tests.support.media_files import RATE, audio_file
 
-LENGTH = ar_thinker_reference.LENGTH
+JUDGE = CHECKOUT / "tests" / "models" / "ar_thinker_reference.py"
+LENGTH = 12
+"""The judge's own, too, which is not imported here: it takes torch and transformers along into every level."""
 DICE = numpy.random.default_rng(3)
 PICTURE = DICE.integers(0, 255, (56, 84, 3), dtype=numpy.uint8)
 SOUND = DICE.integers(-8192, 8192, RATE // 2).astype(numpy.float32) / 32768
@@ -44,7 +45,9 @@ def expected_answers(model: Path, folder: Path) -> list[str]:
     """What transformers answers to CHATS, in a process that imports nothing of ours; `folder` is for its files."""
     numpy.savez(folder / "media.npz", picture=PICTURE, sound=SOUND)
     asked = json.dumps([[{"role": "user", "content": chat}] for chat in CHATS])
-    ask(Path(ar_thinker_reference.__file__), [model, folder / "media.npz", folder / "out.npz"], asked)
+    ask(JUDGE, [model, folder / "media.npz", folder / "out.npz"], asked)
+    from transformers import AutoTokenizer
+
     tokenizer, made = AutoTokenizer.from_pretrained(model), numpy.load(folder / "out.npz")
     tokens = (made[f"tokens.{number}"] for number in range(len(CHATS)))
     return [tokenizer.decode(one, skip_special_tokens=True) for one in tokens]
