@@ -52,8 +52,16 @@ async def orchestrating(processes: ModelProcesses, directory: Path) -> AsyncIter
     table = StageTable.read((directory / "stage-table.json").read_bytes())
     settings = OrchestratorSettings(frontend_id="frontend-1")
     async with Orchestrator(table, LocalDiscovery(table), settings).running() as orchestrator:
-        await orchestrator.wait_ready()
+        await every_replica_takes_work(orchestrator)
         yield orchestrator
+
+
+async def every_replica_takes_work(orchestrator: Orchestrator) -> None:
+    """One of each stage is enough to be ready, and then the one that is to be killed may get nothing."""
+    async with asyncio.timeout(SETTLE_S):
+        await orchestrator.wait_ready()
+        while not all(replica.is_routable for stage in orchestrator.stages() for replica in stage.replicas):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
 
 
 def asking() -> SessionRequest:
@@ -117,6 +125,7 @@ async def test_a_process_killed_in_the_middle_of_its_streams_costs_no_request(tm
                 assert await asked == []
                 await processes.start(f"{victim}-0")
                 assert await wrong_answers(orchestrator) == []
+                await every_replica_takes_work(orchestrator)
 
             await census_is_back_after(processes, kill_under_load, lost=f"{victim}-0")
 
