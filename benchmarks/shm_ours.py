@@ -1,6 +1,7 @@
 """Our side of `benchmarks.shm`: connector `shm` in two processes, with the release of every payload to its owner."""
 
 import asyncio
+import gc
 import sys
 import tempfile
 from pathlib import Path
@@ -45,9 +46,16 @@ class Inbox:
             self._messages.put_nowait(None)
 
 
+def freeze() -> None:
+    """As a worker does once it has loaded."""
+    gc.collect()
+    gc.freeze()
+
+
 async def read_all(hears: Pipe, answers: Pipe) -> None:
     connectors = ConnectorSet("", "consumer", PayloadStore(LIMIT_BYTES), [SETTINGS])
     await connectors.open()
+    freeze()
     inbox = Inbox(hears)
     while (told := await inbox.next()) is not None:
         heard_s = now_s()
@@ -76,6 +84,7 @@ async def sizes() -> asyncio.StreamReader:
 async def send_all(connectors: ConnectorSet, tells: Pipe, answers: Pipe) -> None:
     connector, inbox, sources = connectors.connector("shm"), Inbox(answers), Sources()
     lines = await sizes()
+    freeze()
     say("ready")
     while line := await lines.readline():
         data, expected = sources.of(int(line))
