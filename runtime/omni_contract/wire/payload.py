@@ -51,15 +51,16 @@ Payload: TypeAlias = Mapping[str, Value]
 def data_bytes(value: Value) -> int:
     """How much a value carries: its arrays, raw bytes and text, without what frames them; numbers do not count."""
     match value:
+        case int() | float() | None:
+            return 0
         case Array():
             return value.size_bytes
-        case str() | bytes():
-            return len(value)
         case memoryview():
             return value.nbytes
-        case Mapping():
+        case str() | bytes():
+            return len(value)
+        # Before the abstract kinds, which are slow to find out that they do not match.
+        case dict() | Mapping():
             return sum(map(data_bytes, value.values()))
-        case Sequence():
+        case list() | tuple() | Sequence():
             return sum(map(data_bytes, value))
-        case _:
-            return 0

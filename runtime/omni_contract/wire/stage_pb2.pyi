@@ -300,26 +300,60 @@ class Handle(_message.Message):
     def __init__(self, key: _Optional[str] = ..., edge: _Optional[str] = ..., request_id: _Optional[str] = ..., connector: _Optional[str] = ..., owner: _Optional[str] = ..., boot_id: _Optional[str] = ..., size_bytes: _Optional[int] = ..., remaining_ms: _Optional[int] = ..., kind: _Optional[_Union[HandleKind, str]] = ..., locator: _Optional[bytes] = ..., owner_stage: _Optional[str] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
-    __slots__ = ("handle", "from_chunk", "most_chunks")
+    __slots__ = ("handle",)
     HANDLE_FIELD_NUMBER: _ClassVar[int]
-    FROM_CHUNK_FIELD_NUMBER: _ClassVar[int]
-    MOST_CHUNKS_FIELD_NUMBER: _ClassVar[int]
     handle: Handle
-    from_chunk: int
-    most_chunks: int
-    def __init__(self, handle: _Optional[_Union[Handle, _Mapping]] = ..., from_chunk: _Optional[int] = ..., most_chunks: _Optional[int] = ...) -> None: ...
+    def __init__(self, handle: _Optional[_Union[Handle, _Mapping]] = ...) -> None: ...
 
 class PayloadSlice(_message.Message):
-    __slots__ = ("data", "end_of_chunk", "end_of_stream", "chunks")
+    __slots__ = ("data",)
     DATA_FIELD_NUMBER: _ClassVar[int]
-    END_OF_CHUNK_FIELD_NUMBER: _ClassVar[int]
-    END_OF_STREAM_FIELD_NUMBER: _ClassVar[int]
-    CHUNKS_FIELD_NUMBER: _ClassVar[int]
     data: bytes
-    end_of_chunk: bool
-    end_of_stream: bool
+    def __init__(self, data: _Optional[bytes] = ...) -> None: ...
+
+class ReadBatch(_message.Message):
+    __slots__ = ("messages",)
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    messages: _containers.RepeatedCompositeFieldContainer[ReadMessage]
+    def __init__(self, messages: _Optional[_Iterable[_Union[ReadMessage, _Mapping]]] = ...) -> None: ...
+
+class ReadMessage(_message.Message):
+    __slots__ = ("number", "begin", "taken", "leave")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
+    TAKEN_FIELD_NUMBER: _ClassVar[int]
+    LEAVE_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    begin: Handle
+    taken: int
+    leave: Leave
+    def __init__(self, number: _Optional[int] = ..., begin: _Optional[_Union[Handle, _Mapping]] = ..., taken: _Optional[int] = ..., leave: _Optional[_Union[Leave, _Mapping]] = ...) -> None: ...
+
+class Leave(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ChunkBatch(_message.Message):
+    __slots__ = ("parts",)
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    parts: _containers.RepeatedCompositeFieldContainer[StreamPart]
+    def __init__(self, parts: _Optional[_Iterable[_Union[StreamPart, _Mapping]]] = ...) -> None: ...
+
+class StreamPart(_message.Message):
+    __slots__ = ("number", "chunks", "piece", "is_last_piece", "is_end", "gone")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    PIECE_FIELD_NUMBER: _ClassVar[int]
+    IS_LAST_PIECE_FIELD_NUMBER: _ClassVar[int]
+    IS_END_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
+    number: int
     chunks: _containers.RepeatedScalarFieldContainer[bytes]
-    def __init__(self, data: _Optional[bytes] = ..., end_of_chunk: _Optional[bool] = ..., end_of_stream: _Optional[bool] = ..., chunks: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    piece: bytes
+    is_last_piece: bool
+    is_end: bool
+    gone: str
+    def __init__(self, number: _Optional[int] = ..., chunks: _Optional[_Iterable[bytes]] = ..., piece: _Optional[bytes] = ..., is_last_piece: _Optional[bool] = ..., is_end: _Optional[bool] = ..., gone: _Optional[str] = ...) -> None: ...
 
 class ReleaseRequest(_message.Message):
     __slots__ = ("handles",)

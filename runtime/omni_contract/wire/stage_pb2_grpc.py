@@ -50,6 +50,11 @@ class StageWorkerStub:
                 request_serializer=omni__contract_dot_wire_dot_stage__pb2.FetchRequest.SerializeToString,
                 response_deserializer=omni__contract_dot_wire_dot_stage__pb2.PayloadSlice.FromString,
                 _registered_method=True)
+        self.Read = channel.stream_stream(
+                '/omni.v1alpha1.StageWorker/Read',
+                request_serializer=omni__contract_dot_wire_dot_stage__pb2.ReadBatch.SerializeToString,
+                response_deserializer=omni__contract_dot_wire_dot_stage__pb2.ChunkBatch.FromString,
+                _registered_method=True)
         self.Release = channel.unary_unary(
                 '/omni.v1alpha1.StageWorker/Release',
                 request_serializer=omni__contract_dot_wire_dot_stage__pb2.ReleaseRequest.SerializeToString,
@@ -78,7 +83,15 @@ class StageWorkerServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Fetch(self, request, context):
-        """Data plane: streams a payload that this worker holds, in slices.
+        """Data plane: a payload that this worker holds, in slices.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Read(self, request_iterator, context):
+        """Data plane: all streams of this worker that one consumer reads, for as long as there are any. The chunks of
+        different streams that come up together travel together.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -108,6 +121,11 @@ def add_StageWorkerServicer_to_server(servicer, server):
                     servicer.Fetch,
                     request_deserializer=omni__contract_dot_wire_dot_stage__pb2.FetchRequest.FromString,
                     response_serializer=omni__contract_dot_wire_dot_stage__pb2.PayloadSlice.SerializeToString,
+            ),
+            'Read': grpc.stream_stream_rpc_method_handler(
+                    servicer.Read,
+                    request_deserializer=omni__contract_dot_wire_dot_stage__pb2.ReadBatch.FromString,
+                    response_serializer=omni__contract_dot_wire_dot_stage__pb2.ChunkBatch.SerializeToString,
             ),
             'Release': grpc.unary_unary_rpc_method_handler(
                     servicer.Release,
@@ -197,6 +215,33 @@ class StageWorker:
             '/omni.v1alpha1.StageWorker/Fetch',
             omni__contract_dot_wire_dot_stage__pb2.FetchRequest.SerializeToString,
             omni__contract_dot_wire_dot_stage__pb2.PayloadSlice.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Read(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/omni.v1alpha1.StageWorker/Read',
+            omni__contract_dot_wire_dot_stage__pb2.ReadBatch.SerializeToString,
+            omni__contract_dot_wire_dot_stage__pb2.ChunkBatch.FromString,
             options,
             channel_credentials,
             insecure,

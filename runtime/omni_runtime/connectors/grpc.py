@@ -1,7 +1,8 @@
 """`grpc`: the owner keeps the payload, the consumer streams it from the owner's worker. The default between pods."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 import grpc
 
@@ -17,17 +18,17 @@ from omni_contract.wire.stage_pb2 import (
     PayloadSlice,
 )
 from omni_contract.wire.stage_pb2_grpc import StageWorkerStub
+from omni_runtime.connectors.arrivals import Arrivals, StreamGoneError
 from omni_runtime.connectors.budget import PayloadGoneError, StoreFullError
 from omni_runtime.connectors.channels import ChannelPool
-from omni_runtime.connectors.chunk_reader import ChunkReader
 from omni_runtime.connectors.counters import ConnectorHealth, Counters
 from omni_runtime.connectors.protocol import Census, ConnectorContext
 from omni_runtime.connectors.releases import Releases
-from omni_runtime.connectors.stream import BUFFER_CHUNKS
+from omni_runtime.connectors.stream_reader import BrokenOffError, StreamReader
 
 
 class GrpcConnector:
-    """Both sides of the connector: as owner it fills the store that Fetch serves, as consumer it calls Fetch."""
+    """Both sides of the connector: as owner it fills the store that Fetch and Read serve, as consumer it calls them."""
 
     def __init__(self, context: ConnectorContext) -> None:
         self._owner = context.owner
@@ -37,6 +38,7 @@ class GrpcConnector:
         self._channels = ChannelPool(context.transport)
         self._releases = Releases(self._channels)
         self.counters = Counters()
+        self._streams = StreamReader(self._channels, self.counters)
 
     async def open(self) -> None:
         pass
@@ -92,18 +94,20 @@ class GrpcConnector:
             raise StreamDroppedError(handle.edge, handle.request_id, str(error)) from error
 
     async def chunks(self, handle: Handle, remaining_s: float) -> AsyncIterator[Payload]:
-        """A few for each call: what has come up when the consumer asks again comes together."""
-        deadline_s, reader = _now() + remaining_s, ChunkReader()
-        while not reader.has_ended:
-            stop = reader.position + BUFFER_CHUNKS
-            request = FetchRequest(handle=handle, from_chunk=reader.position, most_chunks=BUFFER_CHUNKS)
-            async for message in self._fetch(request, deadline_s - _now()):
-                self.counters.chunk_messages += 1
-                for block in reader.take(message):
-                    self.counters.chunks += 1
-                    yield _decoded(handle, block)
-            if reader.position < stop and not reader.has_ended:
-                raise _transfer_error(handle, "the stream broke off before its end")
+        _check_time(handle, remaining_s)
+        try:
+            async with self._streams.reading(handle) as arrivals:
+                with _failed_later(arrivals, remaining_s):
+                    async for block in arrivals:
+                        yield _decoded(handle, block)
+        except grpc.aio.AioRpcError as error:
+            raise self._failure(handle, error, remaining_s) from error
+        except TimeoutError as error:
+            raise _transfer_error(handle, f"owner {handle.owner} did not deliver within {remaining_s:.1f} s") from error
+        except StreamGoneError as error:
+            raise _transfer_error(handle, f"owner {handle.owner} answers: {error}") from error
+        except BrokenOffError as error:
+            raise _transfer_error(handle, str(error)) from error
 
     async def release(self, handle: Handle) -> None:
         self.release_soon(handle)
@@ -126,6 +130,7 @@ class GrpcConnector:
         await self._store.wait_empty()
 
     async def close(self) -> None:
+        await self._streams.close()
         await self._releases.close()
         await self._channels.close()
         self._store.close()
@@ -153,16 +158,33 @@ class GrpcConnector:
 
     async def _fetch(self, request: FetchRequest, remaining_s: float) -> AsyncIterator[PayloadSlice]:
         handle = request.handle
-        if remaining_s <= 0:
-            raise _transfer_error(handle, "the deadline had passed before the transfer began")
+        _check_time(handle, remaining_s)
         try:
             async with self._channels.channel(handle.owner, handle.owner_stage) as channel:
                 async for piece in StageWorkerStub(channel).Fetch(request, timeout=remaining_s):
                     yield piece
         except grpc.aio.AioRpcError as error:
-            refusal = self._transport.explain(error, handle.owner_stage)
-            reason = f"owner {handle.owner}: {refusal}" if refusal else _reason(handle, error, remaining_s)
-            raise _transfer_error(handle, reason) from error
+            raise self._failure(handle, error, remaining_s) from error
+
+    def _failure(self, handle: Handle, error: grpc.aio.AioRpcError, remaining_s: float) -> TransferError:
+        refusal = self._transport.explain(error, handle.owner_stage)
+        reason = f"owner {handle.owner}: {refusal}" if refusal else _reason(handle, error, remaining_s)
+        return _transfer_error(handle, reason)
+
+
+def _check_time(handle: Handle, remaining_s: float) -> None:
+    if remaining_s <= 0:
+        raise _transfer_error(handle, "the deadline had passed before the transfer began")
+
+
+@contextmanager
+def _failed_later(arrivals: Arrivals, remaining_s: float) -> Iterator[None]:
+    """A stream that still comes after so long has failed."""
+    timer = asyncio.get_running_loop().call_later(remaining_s, arrivals.fail, TimeoutError())
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _transfer_error(handle: Handle, reason: str) -> TransferError:
@@ -186,7 +208,3 @@ def _decoded(handle: Handle, block: memoryview) -> Payload:
         return decode(block)
     except CodecError as error:
         raise _transfer_error(handle, f"the payload cannot be read: {error}") from error
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

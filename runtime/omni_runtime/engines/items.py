@@ -1,7 +1,7 @@
 """Reading the items of several inputs at once, whether they come whole or bit by bit."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import TypeAlias
 
@@ -23,16 +23,23 @@ async def items_as_they_come(request: StageRequest) -> AsyncGenerator[EdgeItem, 
 async def pieces_as_they_come(request: StageRequest, size: int) -> AsyncGenerator[EdgePiece, None]:
     """The same, up to `size` items of one chunk at a time."""
     chunks = {edge: request.chunks(edge) for edge in request.edges}
+    if len(chunks) == 1:
+        # Nobody else to listen to meanwhile.
+        ((edge, only),) = chunks.items()
+        async for chunk in only:
+            for piece in _pieces(chunk, size):
+                yield edge, piece
+        return
     turns = {asyncio.create_task(_next(chunks[edge])): edge for edge in chunks}
     try:
         while turns:
             await asyncio.wait(turns, return_when=asyncio.FIRST_COMPLETED)
             for turn in [turn for turn in turns if turn.done()]:
                 edge = turns.pop(turn)
-                if (chunk := turn.result()) is None:
+                if (next_chunk := turn.result()) is None:
                     continue
-                for first in range(0, len(chunk.items), size):
-                    yield edge, chunk.items[first : first + size]
+                for piece in _pieces(next_chunk, size):
+                    yield edge, piece
                 turns[asyncio.create_task(_next(chunks[edge]))] = edge
     finally:
         for turn in turns:
@@ -54,3 +61,7 @@ async def gathered(request: StageRequest) -> Mapping[str, Payload]:
 
 async def _next(chunks: AsyncIterator[Chunk]) -> Chunk | None:
     return await anext(chunks, None)
+
+
+def _pieces(chunk: Chunk, size: int) -> Iterator[Sequence[Payload]]:
+    return (chunk.items[first : first + size] for first in range(0, len(chunk.items), size))

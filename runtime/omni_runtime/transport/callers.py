@@ -12,7 +12,7 @@ from omni_runtime.transport.certificate import is_made_out_to
 
 logger = logging.getLogger(__name__)
 
-OPEN_TO_STAGES = frozenset({"Fetch", "Release", "Check", "Watch"})
+OPEN_TO_STAGES = frozenset({"Fetch", "Read", "Release", "Check", "Watch"})
 """What the stages of a model may ask of each other: payloads and health. Everything else is for its frontends."""
 
 BEHAVIOURS = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")

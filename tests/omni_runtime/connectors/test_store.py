@@ -14,6 +14,10 @@ from omni_runtime.connectors.stream import BUFFER_BYTES, BUFFER_CHUNKS, CHUNK_CO
 LONG_S = 60.0
 
 
+def nobody() -> None:
+    """A reader who listens to nothing."""
+
+
 def payload(size_bytes: int = 100) -> EncodedPayload:
     return encode({"data": bytes(size_bytes)})
 
@@ -102,10 +106,7 @@ async def test_a_stream_makes_its_producer_wait_once_so_many_bytes_wait_for_its_
     taken, blocked = await fill(stream, chunk)
     assert store.size_bytes == taken * chunk.size_bytes
     assert BUFFER_BYTES - 2 * chunk.size_bytes < store.size_bytes <= BUFFER_BYTES
-    reader = stream.read(0)
-    await anext(reader)
-    assert not blocked.done()
-    await anext(reader)
+    assert stream.take() == chunk
     await asyncio.wait_for(blocked, 5)
 
 
@@ -132,14 +133,15 @@ async def test_chunks_without_bytes_are_bounded_by_their_number():
     blocked.cancel()
 
 
-async def test_a_chunk_gives_its_bytes_back_once_it_was_delivered():
+async def test_a_chunk_gives_its_bytes_back_as_it_is_taken():
     store = PayloadStore(10**6)
     stream = store.stream(store.open_stream(LONG_S))
     for _ in range(3):
         await stream.append(payload())
     stream.end()
-    in_use = [store.size_bytes async for _ in stream.read(0)]
-    assert in_use == [n * payload().size_bytes for n in (3, 2, 1)]
+    in_use = [store.size_bytes for _ in iter(stream.take, None)]
+    assert in_use == [n * payload().size_bytes for n in (2, 1, 0)]
+    assert stream.is_complete
     assert store.size_bytes == 0
 
 
@@ -147,46 +149,58 @@ async def test_a_chunk_larger_than_the_whole_buffer_still_passes():
     store = PayloadStore(2**30)
     stream = store.stream(store.open_stream(LONG_S))
     await asyncio.wait_for(stream.append(payload(65 * 2**20)), 5)
-    assert (await anext(stream.read(0))).size_bytes > 64 * 2**20
+    taken = stream.take()
+    assert taken is not None and taken.size_bytes > 64 * 2**20
 
 
-async def test_a_chunk_that_was_delivered_and_freed_cannot_be_read_again():
+async def test_a_stream_that_was_read_cannot_be_read_again():
     store = PayloadStore(10_000)
     stream = store.stream(store.open_stream(LONG_S))
-    for _ in range(3):
-        await stream.append(payload())
-    reader = stream.read(0)
-    await anext(reader)
-    await anext(reader)
-    with pytest.raises(PayloadGoneError, match="chunk 0 was delivered and freed"):
-        await anext(stream.read(0))
-    assert (await anext(stream.read(1))).size_bytes == payload().size_bytes
+    await stream.append(payload())
+    stream.begin(nobody)
+    # Nothing has gone to the first reader, so another one misses nothing.
+    stream.begin(nobody)
+    stream.take()
+    with pytest.raises(PayloadGoneError, match="first chunk was delivered and freed"):
+        stream.begin(nobody)
 
 
-async def test_dropping_a_stream_wakes_its_producer_and_its_reader():
+async def test_a_reader_is_told_of_all_that_comes():
+    store, told = PayloadStore(10**6), list[str]()
+    key = store.open_stream(LONG_S)
+    stream = store.stream(key)
+    stream.begin(lambda: told.append("news"))
+    assert told == [] and stream.take() is None
+    await stream.append(payload())
+    stream.end()
+    store.drop(key)
+    assert len(told) == 3
+
+
+async def test_a_dropped_stream_gives_nothing_and_takes_nothing():
     store = PayloadStore(10**6)
     key = store.open_stream(LONG_S)
     stream = store.stream(key)
-    reading = asyncio.create_task(anext(stream.read(0)))
-    await asyncio.sleep(0)
     store.drop(key)
     with pytest.raises(PayloadGoneError, match="released or its deadline"):
-        await reading
+        stream.take()
+    with pytest.raises(PayloadGoneError, match="released or its deadline"):
+        stream.begin(nobody)
     with pytest.raises(PayloadGoneError):
         await stream.append(payload())
     assert (len(store), store.size_bytes) == (0, 0)
 
 
-async def test_a_stream_dropped_while_a_chunk_is_being_read_keeps_the_account_right():
+async def test_a_stream_dropped_while_it_is_read_keeps_the_account_right():
     store = PayloadStore(10**6)
     key = store.open_stream(LONG_S)
     stream = store.stream(key)
-    await stream.append(payload())
-    reader = stream.read(0)
-    await anext(reader)
+    for _ in range(2):
+        await stream.append(payload())
+    stream.take()
     store.drop(key)
     with pytest.raises(PayloadGoneError):
-        await anext(reader)
+        stream.take()
     assert store.size_bytes == 0
 
 
