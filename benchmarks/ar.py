@@ -198,7 +198,7 @@ def resolved(options: argparse.Namespace, folder: str, machine: Machine) -> Reso
     reader = {
         "name": "reader",
         "fake": {},
-        "output": {"modality": "audio"},
+        "output": {"modality": "image"},
         "accelerator": {"pool": "cpu"},
         "max_in_flight": 1024,
     }

@@ -92,6 +92,14 @@ async def test_states_that_leave_graphs_are_those_of_an_eager_model(dense: Path)
             numpy.testing.assert_allclose(graphs[layer][:same], rows[:same], rtol=0.05, atol=0.05)
 
 
+async def test_requests_that_share_steps_make_the_tokens_that_each_makes_alone(dense: Path):
+    async with on_gpu(dense, "thinker") as engine:
+        alone = [(await answer(engine, asked(chat(text), **GREEDY))).token_ids for text in TEXTS]
+        requests = [asked(chat(text), f"together-{number}", **GREEDY) for number, text in enumerate(TEXTS)]
+        together = await asyncio.gather(*(answer(engine, request) for request in requests))
+    assert [each.token_ids for each in together] == alone
+
+
 async def test_frames_are_the_same_however_the_thinkers_rows_come(tiny: Path):
     async with on_gpu(tiny, "thinker") as thinker:
         thoughts = [await thought(thinker, said(text, "Ethan")) for text in TEXTS]

@@ -48,7 +48,7 @@ class Runner:
         return inputs_embeds.cumsum(0) + 1
 
     def step(self, tokens: list[int], position: int, part: dict[str, Any]) -> None:
-        extra = {ROWS_KEY: part, STATES_KEY: "key", SEED_KEY: 1}
+        extra = {ROWS_KEY: part, STATES_KEY: 1, SEED_KEY: 1}
         params = SimpleNamespace(extra_args=extra, temperature=0.0)
         self.requests = {"r": SimpleNamespace(sampling_params=params)}
         computed = numpy.array([position])
@@ -83,7 +83,7 @@ def frames():
 def received(socket: Any) -> list[list[int]]:
     messages = []
     while socket.poll(200):
-        messages.append(numpy.frombuffer(socket.recv_multipart()[1], dtype=numpy.int32).tolist())
+        messages.append(numpy.frombuffer(socket.recv_multipart()[2], dtype=numpy.int32).tolist())
     return messages
 
 

@@ -300,16 +300,26 @@ class Handle(_message.Message):
     def __init__(self, key: _Optional[str] = ..., edge: _Optional[str] = ..., request_id: _Optional[str] = ..., connector: _Optional[str] = ..., owner: _Optional[str] = ..., boot_id: _Optional[str] = ..., size_bytes: _Optional[int] = ..., remaining_ms: _Optional[int] = ..., kind: _Optional[_Union[HandleKind, str]] = ..., locator: _Optional[bytes] = ..., owner_stage: _Optional[str] = ...) -> None: ...
 
 class FetchRequest(_message.Message):
-    __slots__ = ("handle",)
+    __slots__ = ("handle", "from_chunk", "most_chunks")
     HANDLE_FIELD_NUMBER: _ClassVar[int]
+    FROM_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    MOST_CHUNKS_FIELD_NUMBER: _ClassVar[int]
     handle: Handle
-    def __init__(self, handle: _Optional[_Union[Handle, _Mapping]] = ...) -> None: ...
+    from_chunk: int
+    most_chunks: int
+    def __init__(self, handle: _Optional[_Union[Handle, _Mapping]] = ..., from_chunk: _Optional[int] = ..., most_chunks: _Optional[int] = ...) -> None: ...
 
 class PayloadSlice(_message.Message):
-    __slots__ = ("data",)
+    __slots__ = ("data", "end_of_chunk", "end_of_stream", "chunks")
     DATA_FIELD_NUMBER: _ClassVar[int]
+    END_OF_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    END_OF_STREAM_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
     data: bytes
-    def __init__(self, data: _Optional[bytes] = ...) -> None: ...
+    end_of_chunk: bool
+    end_of_stream: bool
+    chunks: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, data: _Optional[bytes] = ..., end_of_chunk: _Optional[bool] = ..., end_of_stream: _Optional[bool] = ..., chunks: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class ReadBatch(_message.Message):
     __slots__ = ("messages",)

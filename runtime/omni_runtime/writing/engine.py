@@ -34,7 +34,7 @@ class WriterEngine(SteppingEngine[Writer]):
         payload = payload_of(await gathered(request))
         writer = self._admitted()
         sampling = self._asked(request)
-        inbox = Inbox(request.request_id) if writer.tells_states and set(request.outputs) != {FINAL} else None
+        inbox = Inbox() if writer.tells_states and set(request.outputs) != {FINAL} else None
         top = sampling.get("logprobs")
         text = TextItems(writer.spelling, top if isinstance(top, int) else None)
         answer = Answer(request.outputs, text, self._part, inbox)

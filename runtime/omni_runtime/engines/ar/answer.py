@@ -1,6 +1,5 @@
 """What leaves the stage for one request: an item for each step and edge, and what it took."""
 
-from dataclasses import replace
 from time import perf_counter
 
 from omni_contract.wire.names import FINAL
@@ -23,29 +22,46 @@ class Answer:
         inbox: Inbox | None = None,
         makes_frames: bool = False,
     ) -> None:
-        self.usage = StageUsage()
         self._edges = edges
         self._text = text
         self._part = part
         self._inbox = inbox
         self._makes_frames = makes_frames
+        self._input_tokens = 0
         self._tokens = 0
+        self._frames_left = 0
+        self._steps = 0
+        self._batch_size = 1
+        self._postprocess_s = 0.0
         self._silent = {edge for edge in edges if edge != FINAL}
         """The edges that have got nothing yet."""
 
     @property
-    def states_key(self) -> str | None:
+    def usage(self) -> StageUsage:
+        """So far. Of a part that makes frames, those count that have left."""
+        return StageUsage(
+            input_tokens=self._input_tokens,
+            output_tokens=self._frames_left if self._makes_frames else self._tokens,
+            steps=self._steps,
+            postprocess_seconds=self._postprocess_s,
+            batch_size=self._batch_size,
+        )
+
+    @property
+    def states_key(self) -> int | None:
         return None if self._inbox is None else self._inbox.key
 
     def shared(self, requests: int) -> None:
         """So many requests, this one included, are with vLLM now."""
-        if requests > self.usage.batch_size:
-            self.usage = replace(self.usage, batch_size=requests)
+        self._batch_size = max(self._batch_size, requests)
 
     async def items(self, step: Step) -> list[StageItem]:
         began = perf_counter()
         text = self._text.item(step)
-        self._count(step, perf_counter() - began)
+        self._tokens += len(step.token_ids)
+        self._input_tokens += len(step.prompt_token_ids or ())
+        self._steps += 1
+        self._postprocess_s += perf_counter() - began
         if set(self._edges) == {FINAL}:
             return [StageItem(FINAL, text)]
         told = await (self._frames() if self._makes_frames else self._told_to_stages(step, text))
@@ -64,7 +80,7 @@ class Answer:
             told["prompt_token_ids"] = list(step.prompt_token_ids)
         if self._inbox is not None:
             # The token that a step makes is computed by the step after it: the last one has no states.
-            states = await self._inbox.until(self.usage.input_tokens + self._tokens - 1)
+            states = await self._inbox.until(self._input_tokens + self._tokens - 1)
             told["hidden"] = {str(layer): rows for layer, rows in states.items()}
             if step.prompt_token_ids is not None and self._inbox.positions is not None:
                 told["prompt_positions"] = self._inbox.positions
@@ -77,16 +93,5 @@ class Answer:
         frames = next(iter(made.values()), None)
         if frames is None or not frames.size_bytes:
             return None
-        self.usage = replace(self.usage, output_tokens=self.usage.output_tokens + frames.shape[0])
+        self._frames_left += frames.shape[0]
         return self._part.select({"frames": frames})
-
-    def _count(self, step: Step, postprocess_s: float) -> None:
-        """Of a part that makes frames, those count that have left."""
-        self._tokens += len(step.token_ids)
-        self.usage = replace(
-            self.usage,
-            input_tokens=self.usage.input_tokens + len(step.prompt_token_ids or ()),
-            output_tokens=self.usage.output_tokens if self._makes_frames else self._tokens,
-            steps=self.usage.steps + 1,
-            postprocess_seconds=self.usage.postprocess_seconds + postprocess_s,
-        )

@@ -90,7 +90,7 @@ class Vllm:
         prompt: Prompt,
         sampling: Mapping[str, Value],
         adapter: Adapter | None = None,
-        states_key: str | None = None,
+        states_key: int | None = None,
     ) -> AsyncGenerator[Step, None]:
         """Closing it aborts the request within one step. The engine goes on, however slowly the steps are taken."""
         params = self._sampling_params(sampling, states_key)
@@ -105,7 +105,7 @@ class Vllm:
         await self._llm.collective_rpc("omni_take_rows", args=(frames_address,))
 
     async def generate_from_rows(
-        self, request_id: str, rows: RowSource, sampling: Mapping[str, Value], states_key: str | None = None
+        self, request_id: str, rows: RowSource, sampling: Mapping[str, Value], states_key: int | None = None
     ) -> AsyncGenerator[Step, None]:
         """As `generate`, with rows for input: as many tokens are made as rows have come. It ends with `rows`' own end.
 
@@ -184,7 +184,7 @@ class Vllm:
         taken = {name: value for name, value in sampling.items() if name not in ("stop", "logprobs")}
         return SamplingParams(output_kind=RequestOutputKind.DELTA, detokenize=False, **cast(Any, taken))
 
-    def _sampling_params(self, sampling: Mapping[str, Value], states_key: str | None) -> SamplingParams:
+    def _sampling_params(self, sampling: Mapping[str, Value], states_key: int | None) -> SamplingParams:
         """The request's own over what the checkpoint's generation_config.json says."""
         merged: dict[str, Any] = {"max_tokens": None, **self._defaults, **sampling}
         if states_key is not None:

@@ -22,7 +22,7 @@ from omni_runtime.families.protocol import PromptRows, RowKind
 class RowFeed:
     """One request's rows on their way in, and what it knows of the tokens that come out."""
 
-    def __init__(self, rows: RowsAhead, params: SamplingParams, states_key: str | None = None) -> None:
+    def __init__(self, rows: RowsAhead, params: SamplingParams, states_key: int | None = None) -> None:
         self.finish_reason: FinishReason | None = None
         self._rows = rows
         self._params = params

@@ -8,7 +8,8 @@ import logging
 import multiprocessing
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -17,11 +18,13 @@ import torch
 from vllm import ModelRegistry
 from vllm.v1.executor.multiproc_executor import MultiprocExecutor
 from vllm.v1.executor.uniproc_executor import UniProcExecutor
+from vllm.v1.outputs import AsyncModelRunnerOutput
 
 from omni_runtime.engines.ar.frames import FrameMaker
 from omni_runtime.engines.ar.row_input import RowInput
 from omni_runtime.engines.ar.settings import LAYERS_KEY, MODELS_KEY
-from omni_runtime.engines.ar.state_sender import InnerLayers, StateSender
+from omni_runtime.engines.ar.state_sender import InnerLayers, send_states
+from omni_runtime.engines.ar.state_socket import StateSocket
 from omni_runtime.engines.ar.step_recorder import StepRecorder
 
 PR_SET_PDEATHSIG = 1
@@ -65,11 +68,13 @@ class WorkerExtension:
         with torch.inference_mode():
             frames = None if frames_address is None else FrameMaker(self.model_runner, frames_address)
         RowInput(self.model_runner, frames)
+        if frames is not None:
+            _follow(self.model_runner, frames.socket)
 
     def omni_send_states(self, layers: list[int], address: str) -> None:
         """From now on, each step's states leave for `address`; every rank has them, and the first one sends them."""
         if self.rank == 0:
-            StateSender(self.model_runner, layers, self.omni_inner_layers, address)
+            _follow(self.model_runner, send_states(self.model_runner, layers, self.omni_inner_layers, address))
 
     def omni_start_profile(self, trace: str, max_steps: int) -> None:
         """The first rank records its next steps."""
@@ -87,6 +92,35 @@ class WorkerExtension:
 
     def omni_weight_bytes(self) -> int:
         return sum(parameter.nbytes for parameter in self.model_runner.get_model().parameters())
+
+
+class Followed(AsyncModelRunnerOutput):  # type: ignore[misc]
+    """A step's result, and what is done once it is there."""
+
+    def __init__(self, output: Any, then: Callable[[], None]) -> None:
+        self._output = output
+        self._then = then
+
+    def get_output(self) -> Any:
+        made = self._output.get_output()
+        self._then()
+        return made
+
+
+def _follow(runner: Any, socket: StateSocket) -> None:
+    """What a step leaves in the socket is sent with the step's result."""
+    sample = runner.sample_tokens
+
+    def sampled(*arguments: Any, **named: Any) -> Any:
+        output, left = sample(*arguments, **named), socket.take_left()
+        if not left:
+            return output
+        if isinstance(output, AsyncModelRunnerOutput):
+            return Followed(output, partial(socket.send_left, left))
+        socket.send_left(left)
+        return output
+
+    runner.sample_tokens = sampled
 
 
 def _keep_layers(executor: Any) -> None:

@@ -3,8 +3,8 @@
 import logging
 import multiprocessing
 import os
-from collections.abc import AsyncGenerator, Iterator, Mapping
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -92,7 +92,7 @@ class ArEngine:
         yield answer.usage
 
     async def _steps(
-        self, model: "LoadedModel", request: StageRequest, asked: "_Asked", states_key: str | None
+        self, model: "LoadedModel", request: StageRequest, asked: "_Asked", states_key: int | None
     ) -> AsyncGenerator[Step, None]:
         if model.prompts is None:
             assert isinstance(model.part, RowPart)
@@ -213,22 +213,17 @@ class _Pulse:
         """The steps as they are. A reader that does not ask for the next one waits for nothing."""
         async with aclosing(steps):
             while True:
-                with self._wait():
+                if not self.waiting:
+                    self.last_step = monotonic()
+                self.waiting += 1
+                try:
                     step = await anext(steps, None)
+                    self.last_step = monotonic()
+                finally:
+                    self.waiting -= 1
                 if step is None:
                     return
                 yield step
-
-    @contextmanager
-    def _wait(self) -> Iterator[None]:
-        if not self.waiting:
-            self.last_step = monotonic()
-        self.waiting += 1
-        try:
-            yield
-            self.last_step = monotonic()
-        finally:
-            self.waiting -= 1
 
 
 def _integers(value: Value) -> list[int]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy
 import torch
 
 from omni_runtime.engines.ar.frame_graphs import FrameGraphs
@@ -17,6 +18,8 @@ from omni_runtime.families.code_predictor import Draws
 
 GREEDY_BELOW = 1e-5
 """vLLM's own bound."""
+NOBODY = -1
+"""The key of a request that wants no frames."""
 
 
 class MakesFrames(Protocol):
@@ -58,7 +61,7 @@ class FrameMaker:
     def __init__(self, runner: Any, address: str) -> None:
         self._model: MakesFrames = runner.get_model()
         self._runner = runner
-        self._socket = StateSocket(address)
+        self.socket = StateSocket(address)
         self._speeches: dict[str, Speech] = {}
         width, self._device = runner.model_config.get_hidden_size(), runner.device
         self._states = torch.zeros((runner.max_num_reqs, width), dtype=runner.dtype, device=self._device)
@@ -97,8 +100,8 @@ class FrameMaker:
         for row, frame in enumerate(frames):
             frame.speech.further.append((codes, row))
         first = self._runner.input_ids.gpu[places]
-        requests = [(str(frame.taker.extra.get(STATES_KEY, "")), frame.number, 1) for frame in frames]
-        self._socket.send(requests, [torch.cat((first[:, None], codes), dim=1).int()])
+        table = numpy.array([(frame.taker.extra.get(STATES_KEY, NOBODY), frame.number, 1) for frame in frames])
+        self.socket.send(table, [torch.cat((first[:, None], codes), dim=1).int()])
 
     def _speech(self, request_id: str) -> Speech:
         if request_id not in self._speeches:

@@ -13,7 +13,7 @@ Layers: TypeAlias = Mapping[int, Array]
 class Inbox:
     """The rows of one request that have come and are not taken yet."""
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: int = 0) -> None:
         self.key = key
         self.positions: Array | None = None
         """Of a prompt with media, in time, height and width; of shape (tokens, 3). They come ahead of its rows."""

@@ -1,5 +1,6 @@
 """A loaded model: vLLM's engine, and what turns payloads into its prompts and its steps into items."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,14 +9,19 @@ from omni_runtime.engines.ar.answer import Answer
 from omni_runtime.engines.ar.compat import Vllm
 from omni_runtime.engines.ar.items import Spelling, TextItems
 from omni_runtime.engines.ar.prompts import Prompt, Prompts
-from omni_runtime.engines.ar.sampling import Sampling
+from omni_runtime.engines.ar.sampling import Sampling, sampling_of
 from omni_runtime.engines.ar.settings import ArSettings
 from omni_runtime.engines.ar.states import States
 from omni_runtime.engines.protocol import StageRequest
 
 FRAMES = (0,)
 """Frames come as the only layer."""
-SELF_TEST = Prompt("prompt_token_ids", token_ids=(0,))
+FIRST_SAMPLING: Sampling = {"max_tokens": 1, "logprobs": 1}
+TOP_P: Sampling = {"temperature": 1.0, "top_k": 0, "top_p": 0.9}
+SEVERAL = 8
+"""Requests from which on vLLM samples with kernels of its own."""
+PROMPTS = (24, 48, 96, 192, 384, 768, 1536, 3072, 6144)
+"""Their lengths: experts have a kernel for each of a few sizes of a step, which is built when it is met."""
 
 
 class LoadedModel:
@@ -30,6 +36,10 @@ class LoadedModel:
         layers = FRAMES if self._makes_frames else settings.hidden_layers
         self.states = States(layers) if layers else None
         self.prompts = None if settings.model.takes_rows else self._prompts(settings)
+        self._is_on_cpu = settings.is_on_cpu
+        self._defaults = sampling_of(settings.model.defaults)
+        self._several = min(SEVERAL, settings.block.max_sequences)
+        self._prompt_lengths = [length for length in PROMPTS if length < self.vllm.max_length]
         self._spelling = None if self.prompts is None else Spelling(self.prompts.tokenizer)
 
     async def open(self) -> None:
@@ -62,7 +72,17 @@ class LoadedModel:
         return Prompts(settings.folder, vllm.vocabulary_size, vllm.max_length, vllm.videos_need_metadata)
 
     async def run_self_test(self) -> None:
-        """One token and how likely it was: what the first such request would wait for is made ready."""
-        sampling: Sampling = {"max_tokens": 1, "ignore_eos": True, "logprobs": 1}
-        async for _ in self.vllm.generate("self-test", SELF_TEST, sampling):
+        """What the first requests would wait for is made ready: kernels are built for some ways of sampling alone."""
+        await self._sampled("self-test", FIRST_SAMPLING)
+        if self._is_on_cpu:
+            return
+        for length in self._prompt_lengths:
+            await self._sampled(f"self-test-of-{length}", {"max_tokens": 1}, length)
+        for kind, sampling in enumerate((self._defaults, TOP_P)):
+            several = (self._sampled(f"self-test-{kind}-{number}", sampling) for number in range(self._several))
+            await asyncio.gather(*several)
+
+    async def _sampled(self, name: str, sampling: Sampling, length: int = 1) -> None:
+        prompt = Prompt("prompt_token_ids", token_ids=(0,) * length)
+        async for _ in self.vllm.generate(name, prompt, {"ignore_eos": True, "max_tokens": 4, **sampling}):
             pass

@@ -25,11 +25,11 @@ LAYERS_KEY = "omni_layers"
 """There, too: layers inside the model whose states leave."""
 UNCOMPILED_GRAPHS: Mapping[str, object] = {
     "mode": 0,
-    "cudagraph_mode": "FULL",
+    "cudagraph_mode": "FULL_DECODE_ONLY",
     "cudagraph_capture_sizes": [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512],
 }
-"""A step is one graph of the model's own operators, short prompts included. A compiler would not see what is taken
-between the operators."""
+"""A step of one token each is one graph of the model's own operators. A compiler would not see what is taken between
+the operators; and with graphs for prompts, too (FULL), the tokens of requests that share a step come out wrong."""
 WHOLE_MODEL = ArModel()
 """Without a family: any model that vLLM knows."""
 
@@ -48,8 +48,9 @@ EAGER_ENVIRONMENT: Mapping[str, str] = {
     # Parts of the sampler compile themselves at their first use, during which no request moves for many seconds.
     "TORCHDYNAMO_DISABLE": "1",
 }
+LAST_LAYER = (-1,)
 RUNNER_ENVIRONMENT: Mapping[str, str] = {
-    # States are taken, and rows put in, at a place that only this model runner has.
+    # States of other layers than the last are taken, and rows put in, at a place that only this model runner has.
     "VLLM_USE_V2_MODEL_RUNNER": "0",
 }
 
@@ -83,9 +84,14 @@ class ArSettings:
     def environment(self) -> Mapping[str, str]:
         """For this process, before it imports vLLM, and for those that vLLM starts."""
         on_cpu = CPU_ENVIRONMENT if self.is_on_cpu else {}
-        needs_runner = self.hidden_layers or self.model.takes_rows
         eager = EAGER_ENVIRONMENT if self._is_eager else {}
-        return {**ENVIRONMENT, **on_cpu, **eager, **(RUNNER_ENVIRONMENT if needs_runner else {})}
+        return {**ENVIRONMENT, **on_cpu, **eager, **(RUNNER_ENVIRONMENT if self._needs_first_runner else {})}
+
+    @property
+    def _needs_first_runner(self) -> bool:
+        """vLLM's V1. A family's stages are also told where media are, which only this one knows."""
+        is_last_alone = self.hidden_layers == LAST_LAYER and self.family is None and not self.is_on_cpu
+        return self.model.takes_rows or (bool(self.hidden_layers) and not is_last_alone)
 
     @property
     def hidden_layers(self) -> tuple[int, ...]:

@@ -2,22 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
+from omni_runtime.engines.ar.settings import LAST_LAYER
+from omni_runtime.engines.ar.state_rows import StateRows, StepRows, states_key
 from omni_runtime.engines.ar.state_socket import StateSocket
-from omni_runtime.engines.ar.takers import STATES_KEY
-
-
-class Rows(NamedTuple):
-    """Where a request's tokens are in a step's batch, and at which position of the request they begin."""
-
-    request_id: str
-    key: str
-    position: int
-    start: int
-    end: int
 
 
 class InnerLayers:
@@ -41,7 +32,7 @@ class InnerLayers:
             kept[: len(output)].copy_(output)
 
 
-class StateSender:
+class ForwardStates:
     """Takes the place of a model runner's forward pass, the one that vLLM calls V1.
 
     A request that wants its states has a key under STATES_KEY. Layers are counted as in transformers' `hidden_states`.
@@ -51,55 +42,85 @@ class StateSender:
         self._runner = runner
         self._layers = layers
         self._inner = inner
-        self._socket = StateSocket(address)
+        self._rows = StateRows(lambda request_id: states_key(runner.requests[request_id].sampling_params))
+        self.socket = StateSocket(address)
         self._forward = runner._model_forward
         runner._model_forward = self
 
     def __call__(self, **inputs: Any) -> Any:
+        rows = self._wanted()
+        if rows is None:
+            return self._forward(**inputs)
+        # Before the pass, which adds to them in their place.
+        states = {0: self._embedded(inputs)} if 0 in self._layers else {}
         output = self._forward(**inputs)
-        if wanted := list(self._wanted()):
-            outer = {-1: output[0] if isinstance(output, tuple) else output}
-            if 0 in self._layers:
-                outer[0] = self._embedded(inputs)
-            states, pieces = self._inner.states | outer, joined(wanted)
-            requests = [(rows.key, rows.position, rows.end - rows.start) for rows in wanted]
-            located = dict(self._located(wanted))
-            self._socket.send(requests, [_cut(states[layer], pieces) for layer in self._layers], located)
+        states |= self._inner.states | {-1: output[0] if isinstance(output, tuple) else output}
+        parts = [_cut(states[layer], rows.pieces) for layer in self._layers]
+        self.socket.send(rows.table, parts, dict(self._located(rows)))
         return output
+
+    def _wanted(self) -> StepRows | None:
+        batch = self._runner.input_batch
+        requests = batch.num_reqs
+        starts = self._runner.query_start_loc.np[: requests + 1]
+        return self._rows.of_step(batch.req_ids[:requests], starts, batch.num_computed_tokens_cpu[:requests])
 
     def _embedded(self, inputs: Mapping[str, Any]) -> Any:
         """Media are in their embeddings already; a model of text alone embeds its tokens itself."""
         given = inputs.get("inputs_embeds")
-        return self._runner.get_model().embed_input_ids(inputs["input_ids"]) if given is None else given
+        if given is not None:
+            return given.clone()
+        return self._runner.get_model().embed_input_ids(inputs["input_ids"])
 
-    def _wanted(self) -> Iterator[Rows]:
-        """In plain numbers: this is done in every step, for every request."""
-        batch, requests = self._runner.input_batch, self._runner.requests
-        starts = self._runner.query_start_loc.np[: batch.num_reqs + 1].tolist()
-        computed = batch.num_computed_tokens_cpu[: batch.num_reqs].tolist()
-        for place, request_id in enumerate(batch.req_ids[: batch.num_reqs]):
-            params = requests[request_id].sampling_params
-            if params is not None and params.extra_args and (key := params.extra_args.get(STATES_KEY)) is not None:
-                yield Rows(request_id, key, computed[place], starts[place], starts[place + 1])
-
-    def _located(self, wanted: Sequence[Rows]) -> Iterator[tuple[str, list[list[int]]]]:
+    def _located(self, rows: StepRows) -> Iterator[tuple[int, list[list[int]]]]:
         """Prompts that begin in this step. Words alone are where they are counted, and need no telling."""
-        for rows in wanted:
-            if rows.position == 0 and self._runner.uses_mrope:
-                request = self._runner.requests[rows.request_id]
+        if self._runner.uses_mrope:
+            for key, request_id in self._rows.beginning(rows):
+                request = self._runner.requests[request_id]
                 if request.mm_features:
-                    yield rows.key, request.mrope_positions.T.tolist()
+                    yield key, request.mrope_positions.T.tolist()
 
 
-def joined(wanted: Sequence[Rows]) -> list[slice]:
-    """Neighbours as one: where all requests want their states, the batch is one piece."""
-    pieces: list[slice] = []
-    for rows in wanted:
-        if pieces and pieces[-1].stop == rows.start:
-            pieces[-1] = slice(pieces[-1].start, rows.end)
-        else:
-            pieces.append(slice(rows.start, rows.end))
-    return pieces
+class StepStates:
+    """Takes the place of a model runner's step, the one that vLLM calls V2, which takes less of the host's time.
+
+    States of the last layer alone are at hand there.
+    """
+
+    def __init__(self, runner: Any, address: str) -> None:
+        self._runner = runner
+        self._keys: dict[str, int] = {}
+        self._rows = StateRows(self._keys.get)
+        self.socket = StateSocket(address)
+        self._execute = runner.execute_model
+        runner.execute_model = self
+
+    def __call__(self, scheduled: Any, *arguments: Any, **named: Any) -> Any:
+        for request_id in scheduled.finished_req_ids:
+            self._keys.pop(request_id, None)
+        for request in scheduled.scheduled_new_reqs:
+            if (key := states_key(request.sampling_params)) is not None:
+                self._keys[request.req_id] = key
+        output = self._execute(scheduled, *arguments, **named)
+        if self._keys and (made := self._runner.execute_model_state) is not None:
+            self._send(made.input_batch, made.hidden_states)
+        return output
+
+    def _send(self, batch: Any, states: torch.Tensor) -> None:
+        # Graphs are of a few sizes: what fills a batch up has ends, too.
+        starts = batch.query_start_loc_np[: batch.num_reqs + 1]
+        rows = self._rows.of_step(batch.req_ids, starts, batch.num_computed_tokens_np)
+        if rows is not None:
+            self.socket.send(rows.table, [_cut(states, rows.pieces)])
+
+
+def send_states(runner: Any, layers: Sequence[int], inner: InnerLayers, address: str) -> StateSocket:
+    """From now on, the states of each step leave for the address."""
+    if hasattr(runner, "_model_forward"):
+        return ForwardStates(runner, layers, inner, address).socket
+    if tuple(layers) == LAST_LAYER:
+        return StepStates(runner, address).socket
+    raise RuntimeError(f"vLLM took a model runner that gives its last layer alone, and not {sorted(layers)}")
 
 
 def _cut(states: torch.Tensor, pieces: Sequence[slice]) -> torch.Tensor:

@@ -1,25 +1,22 @@
 """Rows of requests on their way out of vLLM's process: one message for each step.
 
-From a device they come by way of page-locked memory; a thread waits for them and sends them, and the steps go on.
+From a device they come by way of page-locked memory, and leave when the step's tokens do. There is no thread for it:
+each of its turns would keep vLLM's from the next step, which takes the host longer than the device.
 """
 
 import json
-import queue
-import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import torch
 import zmq
 
-IN_FLIGHT = 64
-"""Steps whose rows may be on their way before the next one waits."""
+from omni_runtime.engines.ar.state_rows import Integers
 
-OfRequest: TypeAlias = tuple[str, int, int]
-"""A request's key, the first position that its rows are of, and how many they are."""
-Located: TypeAlias = Mapping[str, Sequence[Sequence[int]]]
+Located: TypeAlias = Mapping[int, Sequence[Sequence[int]]]
 """Where prompts with media are, by the requests' keys: each token in time, height and width."""
 
 
@@ -28,40 +25,59 @@ class StateSocket:
         self._socket: Any = zmq.Context.instance().socket(zmq.PUSH)
         self._socket.connect(address)
         self._pages = Pages()
-        self._coming: queue.Queue[Coming] = queue.Queue(IN_FLIGHT)
-        self._thread: threading.Thread | None = None
+        self._left: list[Left] = []
 
-    def send(
-        self, requests: Sequence[OfRequest], tensors: Sequence[torch.Tensor], located: Located | None = None
-    ) -> None:
-        """Tensors of shape (rows, width), those of one request after those of another: one for each layer."""
-        first = tensors[0]
-        dtype = str(first.dtype).removeprefix("torch.")
-        header = {"requests": requests, "dtype": dtype, "width": first.shape[-1], "located": located or {}}
-        if first.device.type == "cpu":
+    def send(self, table: Integers, tensors: Sequence[torch.Tensor], located: Located | None = None) -> None:
+        """Tensors of shape (rows, width), those of one request after those of another: one for each layer.
+
+        From a device they are on their way from now on; whoever sees the end of the step calls `send_left` then.
+        """
+        header = Header(table, tensors[0], located or {})
+        if tensors[0].device.type == "cpu":
             self._send(header, [_bytes(tensor) for tensor in tensors])
             return
         pages = [self._pages.filled(_bytes(tensor)) for tensor in tensors]
-        arrived = torch.cuda.Event(blocking=True)
+        arrived = torch.cuda.Event()
         arrived.record()
-        self._start()
-        self._coming.put(Coming(header, pages, arrived))
+        self._left.append(Left(header, pages, arrived))
 
-    def _start(self) -> None:
-        """From here on, the socket is the thread's."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._send_all, name="omni-states", daemon=True)
-            self._thread.start()
+    def take_left(self) -> "list[Left]":
+        """What steps have left here since this was called."""
+        left, self._left = self._left, []
+        return left
 
-    def _send_all(self) -> None:
-        while True:
-            coming = self._coming.get()
-            coming.arrived.synchronize()
-            self._send(coming.header, [page.content for page in coming.pages])
-            self._pages.give_back(coming.pages)
+    def send_left(self, messages: "Sequence[Left]") -> None:
+        """Waits for the device, if it is not done."""
+        for left in messages:
+            left.arrived.synchronize()
+            self._send(left.header, [page.content for page in left.pages])
+            self._pages.give_back(left.pages)
 
-    def _send(self, header: Mapping[str, object], contents: Sequence[torch.Tensor]) -> None:
-        self._socket.send_multipart([json.dumps(header).encode(), *(content.numpy() for content in contents)])
+    def _send(self, header: "Header", contents: Sequence[torch.Tensor]) -> None:
+        self._socket.send_multipart([*header.frames(), *(content.numpy() for content in contents)])
+
+
+class Header:
+    """What the rows of a step are, and whose."""
+
+    def __init__(self, table: Integers, like: torch.Tensor, located: Located) -> None:
+        self._table = table
+        self._like = like.dtype, like.shape[-1]
+        self._located = located
+
+    def frames(self) -> list[bytes]:
+        """The table is by itself, as it is."""
+        head = _head(*self._like, list(self._located.items())) if self._located else _plain_head(*self._like)
+        return [head, self._table.tobytes()]
+
+
+@lru_cache
+def _plain_head(dtype: torch.dtype, width: int) -> bytes:
+    return _head(dtype, width, [])
+
+
+def _head(dtype: torch.dtype, width: int, located: Sequence[tuple[int, Sequence[Sequence[int]]]]) -> bytes:
+    return json.dumps({"dtype": str(dtype).removeprefix("torch."), "width": width, "located": located}).encode()
 
 
 @dataclass(frozen=True)
@@ -73,10 +89,10 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Coming:
+class Left:
     """A step's message, whose pages are full once the event has happened."""
 
-    header: Mapping[str, object]
+    header: Header
     pages: Sequence[Page]
     arrived: Any
 

@@ -28,7 +28,7 @@ class States:
         self._folder = Path(tempfile.mkdtemp(prefix="omni-states-"))
         self.address = f"ipc://{self._folder}/socket"
         self._context = zmq.asyncio.Context()
-        self._inboxes: dict[str, Inbox] = {}
+        self._inboxes: dict[int, Inbox] = {}
         self._numbers = count()
         self._receiving: asyncio.Task[None] | None = None
 
@@ -47,7 +47,7 @@ class States:
     @contextmanager
     def inbox(self) -> Iterator[Inbox]:
         """For one request, as long as the block runs; what comes later is dropped."""
-        inbox = Inbox(f"{next(self._numbers)}")
+        inbox = Inbox(next(self._numbers))
         self._inboxes[inbox.key] = inbox
         try:
             yield inbox
@@ -60,17 +60,18 @@ class States:
 
     def _deliver(self, frames: Sequence[memoryview]) -> None:
         """A step's rows, those of one request after those of another, in a frame for each layer."""
-        header = json.loads(bytes(frames[0]))
-        for key, positions in header["located"].items():
+        header, table, layers = json.loads(bytes(frames[0])), frames[1].cast("q").tolist(), frames[2:]
+        for key, positions in header["located"]:
             if (inbox := self._inboxes.get(key)) is not None:
                 inbox.positions = _located(positions)
-        row_bytes = header["width"] * DTYPES[header["dtype"]]
+        dtype, width = header["dtype"], header["width"]
+        row_bytes = width * DTYPES[dtype]
         start = 0
-        for key, first, rows in header["requests"]:
+        for key, first, rows in zip(table[::3], table[1::3], table[2::3], strict=True):
             end = start + rows * row_bytes
             if (inbox := self._inboxes.get(key)) is not None:
-                of_layers = {layer: data[start:end] for layer, data in zip(self.layers, frames[1:], strict=True)}
-                inbox.add(first, of_layers, header["dtype"], header["width"])
+                of_layers = {layer: data[start:end] for layer, data in zip(self.layers, layers, strict=True)}
+                inbox.add(first, of_layers, dtype, width)
             start = end
 
 

@@ -87,7 +87,10 @@ def test_states_of_inner_layers_are_taken_from_graphs_that_nothing_compiled():
     outer, inner = (settings(Vendor.NVIDIA, hidden_layers=layers).engine_arguments() for layers in ([0, -1], [0, 4]))
     assert "compilation_config" not in outer and outer["enforce_eager"] is False
     assert inner["enforce_eager"] is False
-    assert (inner["compilation_config"]["mode"], inner["compilation_config"]["cudagraph_mode"]) == (0, "FULL")
+    assert (inner["compilation_config"]["mode"], inner["compilation_config"]["cudagraph_mode"]) == (
+        0,
+        "FULL_DECODE_ONLY",
+    )
     assert (outer["additional_config"], inner["additional_config"]) == ({"omni_layers": []}, {"omni_layers": [4]})
     assert "compilation_config" not in settings(Vendor.NVIDIA, hidden_layers=[4], eager=True).engine_arguments()
 

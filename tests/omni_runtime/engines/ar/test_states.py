@@ -17,7 +17,7 @@ def told(layers) -> dict[int, list[int]]:
 
 
 async def test_rows_of_later_positions_wait_for_their_turn():
-    inbox = Inbox("a")
+    inbox = Inbox(1)
     inbox.add(0, {0: rows(1, 2, 3), -1: rows(7, 8, 9)}, "uint8", WIDTH)
     assert told(await inbox.until(2)) == {0: [1, 2], -1: [7, 8]}
     inbox.add(3, {0: rows(4), -1: rows(10)}, "uint8", WIDTH)
@@ -26,7 +26,7 @@ async def test_rows_of_later_positions_wait_for_their_turn():
 
 
 async def test_whoever_asks_early_waits():
-    inbox = Inbox("a")
+    inbox = Inbox(1)
     asking = asyncio.create_task(inbox.until(1))
     await asyncio.sleep(0)
     assert not asking.done()
@@ -35,7 +35,7 @@ async def test_whoever_asks_early_waits():
 
 
 async def test_positions_that_come_again_count_once():
-    inbox = Inbox("a")
+    inbox = Inbox(1)
     inbox.add(0, {0: rows(1, 2)}, "uint8", WIDTH)
     inbox.add(0, {0: rows(1)}, "uint8", WIDTH)
     inbox.add(0, {0: rows(1, 2, 3)}, "uint8", WIDTH)
