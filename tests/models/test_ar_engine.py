@@ -7,7 +7,11 @@ import asyncio
 import gzip
 import json
 import multiprocessing
+import os
+import tempfile
 from contextlib import aclosing
+from functools import partial
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -54,8 +58,16 @@ def children():
     return lambda: [child for child in multiprocessing.active_children() if child not in others]
 
 
+@pytest.fixture(scope="module")
+def sockets():
+    """Those of the engine's processes, without other engines'."""
+    folders = partial(Path(tempfile.gettempdir()).glob, f"omni-vllm-{os.getpid()}-*")
+    others = set(folders())
+    return lambda: [socket for folder in set(folders()) - others for socket in folder.iterdir()]
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["vllm", "transformers"])
-async def engine(request, tiny, children):
+async def engine(request, tiny, children, sockets):
     async with loaded(ar_file(tiny, backend=request.param)) as engine:
         yield engine
 
@@ -328,11 +340,11 @@ async def test_a_trace_that_cannot_be_written_fails_no_request_and_is_told(engin
 
 
 @ON_VLLM
-async def test_asleep_it_holds_nothing_and_awake_it_answers_as_before(engine, children):
-    assert isinstance(engine, Sleeps)
+async def test_asleep_it_holds_nothing_and_awake_it_answers_as_before(engine, children, sockets):
+    assert isinstance(engine, Sleeps) and sockets()
     before: Answer = await answer(engine, asked(ids(PROMPTS[0]), **GREEDY))
     assert await engine.sleep(1) > 100_000
-    assert not children() and engine.weights_bytes == 0
+    assert not children() and not sockets() and engine.weights_bytes == 0
     lines: list[str] = []
     await engine.wake(lines.append)
     assert lines[-1] == "running a self-test" and engine.weights_bytes > 100_000

@@ -7,10 +7,12 @@ import asyncio
 import json
 import logging
 import multiprocessing
+import os
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import vllm
@@ -58,6 +60,9 @@ class Vllm:
         """Starts vLLM's processes and loads the model; blocks until that is done."""
         look_at_models(_architectures(Path(str(arguments["model"]))))
         register_models(cast(Mapping[str, Any], arguments.get("additional_config", {})).get(MODELS_KEY, {}))
+        # Processes that end at once leave their sockets behind.
+        self._sockets = TemporaryDirectory(prefix=f"omni-vllm-{os.getpid()}-", ignore_cleanup_errors=True)
+        os.environ["VLLM_RPC_BASE_PATH"] = self._sockets.name
         others = multiprocessing.active_children()
         self._llm = AsyncLLM.from_engine_args(_engine_args(arguments))
         self._processes = [child for child in multiprocessing.active_children() if child not in others]
@@ -178,6 +183,7 @@ class Vllm:
         self._llm.shutdown(timeout=0)
         for process in self._processes:
             process.join()
+        self._sockets.cleanup()
 
     def _row_params(self, sampling: Mapping[str, Value]) -> SamplingParams:
         """For a streamed input, in which vLLM takes no stop texts; nor is there a tokenizer to make any."""
