@@ -14,18 +14,24 @@ class StreamGoneError(Exception):
     """The owner has the stream no more."""
 
 
+class LargeChunkError(Exception):
+    """A chunk is larger than this process holds."""
+
+
 class Arrivals:
     """Iterating gives each chunk in aligned memory of its own; ends with the stream, or raises why it broke.
 
     `tell` is called with a number of chunks once that many have been worked through. They are told in portions, which
-    are smaller than what the owner sends ahead.
+    are smaller than what the owner sends ahead. No chunk is put together beyond `limit_bytes`.
     """
 
-    def __init__(self, number: int, tell: Callable[[int], None]) -> None:
+    def __init__(self, number: int, tell: Callable[[int], None], limit_bytes: int) -> None:
         self.number = number
         self._tell = tell
+        self._limit_bytes = limit_bytes
         self._chunks: deque[memoryview] = deque()
         self._pieces: list[bytes] = []
+        self._pieces_bytes = 0
         self._read = 0
         self._read_bytes = 0
         self._end: Exception | None = None
@@ -46,13 +52,15 @@ class Arrivals:
 
     def take(self, part: StreamPart) -> int:
         """Returns how many chunks the part has completed."""
+        if self._end is not None:
+            return 0
         for chunk in part.chunks:
             self._chunks.append(_joined([chunk]))
         if part.piece:
-            self._pieces.append(part.piece)
+            self._add_piece(part.piece)
         if part.is_last_piece:
             self._chunks.append(_joined(self._pieces))
-            self._pieces.clear()
+            self._drop_pieces()
         if part.is_end:
             self._end = StopAsyncIteration()
         if part.gone:
@@ -65,6 +73,17 @@ class Arrivals:
         if self._end is None:
             self._end = error
             self._wake()
+
+    def _add_piece(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._pieces_bytes += len(piece)
+        if self._pieces_bytes > self._limit_bytes:
+            self._drop_pieces()
+            self._end = LargeChunkError(f"a chunk has more than this process's limit of {self._limit_bytes:,} bytes")
+
+    def _drop_pieces(self) -> None:
+        self._pieces.clear()
+        self._pieces_bytes = 0
 
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():

@@ -18,7 +18,7 @@ from omni_contract.wire.stage_pb2 import (
     PayloadSlice,
 )
 from omni_contract.wire.stage_pb2_grpc import StageWorkerStub
-from omni_runtime.connectors.arrivals import Arrivals, StreamGoneError
+from omni_runtime.connectors.arrivals import Arrivals, LargeChunkError, StreamGoneError
 from omni_runtime.connectors.budget import PayloadGoneError, StoreFullError
 from omni_runtime.connectors.channels import ChannelPool
 from omni_runtime.connectors.counters import ConnectorHealth, Counters
@@ -38,7 +38,7 @@ class GrpcConnector:
         self._channels = ChannelPool(context.transport)
         self._releases = Releases(self._channels)
         self.counters = Counters()
-        self._streams = StreamReader(self._channels, self.counters)
+        self._streams = StreamReader(self._channels, self.counters, context.store.limit_bytes)
 
     async def open(self) -> None:
         pass
@@ -106,7 +106,7 @@ class GrpcConnector:
             raise _transfer_error(handle, f"owner {handle.owner} did not deliver within {remaining_s:.1f} s") from error
         except StreamGoneError as error:
             raise _transfer_error(handle, f"owner {handle.owner} answers: {error}") from error
-        except BrokenOffError as error:
+        except (BrokenOffError, LargeChunkError) as error:
             raise _transfer_error(handle, str(error)) from error
 
     async def release(self, handle: Handle) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 
 import grpc
@@ -19,10 +20,11 @@ class BrokenOffError(Exception):
 
 
 class StreamReader:
-    """Calls by their channels: with a new certificate comes a new channel."""
+    """Calls by their channels: with a new certificate comes a new channel. `limit_bytes` is of one chunk."""
 
-    def __init__(self, channels: ChannelPool, counters: Counters) -> None:
+    def __init__(self, channels: ChannelPool, counters: Counters, limit_bytes: int) -> None:
         self._channels = channels
+        self._limit_bytes = limit_bytes
         self._counters = counters
         self._calls: dict[grpc.aio.Channel, _Call] = {}
         self._running: set[asyncio.Task[None]] = set()
@@ -49,7 +51,7 @@ class StreamReader:
         return self._begun(channel) if call is None or call.has_ended else call
 
     def _begun(self, channel: grpc.aio.Channel) -> "_Call":
-        call = self._calls[channel] = _Call(self._counters)
+        call = self._calls[channel] = _Call(self._counters, self._limit_bytes)
         task = asyncio.get_running_loop().create_task(call.run(StageWorkerStub(channel)))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -64,7 +66,8 @@ class StreamReader:
 class _Call:
     """All streams of one owner that are read now. What is said of them in one turn of the loop goes together."""
 
-    def __init__(self, counters: Counters) -> None:
+    def __init__(self, counters: Counters, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
         self.has_ended = False
         """True once it takes no more streams: it has read its last one, or is broken."""
         self._counters = counters
@@ -75,7 +78,7 @@ class _Call:
 
     def begin(self, handle: Handle) -> Arrivals:
         number = next(self._numbers)
-        arrivals = Arrivals(number, lambda chunks: self._say(ReadMessage(number=number, taken=chunks)))
+        arrivals = Arrivals(number, partial(self._taken, number), self._limit_bytes)
         self._streams[number] = arrivals
         self._say(ReadMessage(number=number, begin=handle))
         return arrivals
@@ -114,6 +117,9 @@ class _Call:
             self._has_news.clear()
             batch, self._batch = self._batch, ReadBatch()
             yield batch
+
+    def _taken(self, number: int, chunks: int) -> None:
+        self._say(ReadMessage(number=number, taken=chunks))
 
     def _say(self, message: ReadMessage) -> None:
         self._batch.messages.append(message)

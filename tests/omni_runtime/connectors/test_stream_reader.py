@@ -52,14 +52,17 @@ class World:
 
 
 @asynccontextmanager
-async def running_world(folder: Path) -> AsyncIterator[World]:
+async def running_world(folder: Path, consumer_bytes: int = 2**30) -> AsyncIterator[World]:
     store, address, server = PayloadStore(2**30), f"unix:{folder}/owner", grpc.aio.server()
     add_StageWorkerServicer_to_server(PayloadServicer(store, "boot-1"), server)
     server.add_insecure_port(address)
     async with AsyncExitStack() as closing:
         await server.start()
         closing.push_async_callback(server.stop, None)
-        owner, consumer = ConnectorSet(address, "boot-1", store), ConnectorSet("", "boot-2", PayloadStore(2**30))
+        owner, consumer = (
+            ConnectorSet(address, "boot-1", store),
+            ConnectorSet("", "boot-2", PayloadStore(consumer_bytes)),
+        )
         for connectors in (owner, consumer):
             closing.push_async_callback(connectors.close)
         yield World(store, owner, consumer)
@@ -120,6 +123,19 @@ async def test_a_chunk_that_is_larger_than_a_message_comes_whole_and_in_its_turn
     assert await world.all_of(handle) == chunks(sizes)
 
 
+async def test_a_chunk_that_is_larger_than_the_consumer_holds_ends_its_stream_alone(tmp_path: Path):
+    async with running_world(tmp_path, consumer_bytes=3 * BATCH_BYTES) as world, asyncio.timeout(LONG_S):
+        large, small = await world.opened(), await world.opened()
+        await world.append(large, 1, 4 * BATCH_BYTES)
+        await world.append(small, 1)
+        await world.end(small)
+        stream = world.chunks(large)
+        assert await anext(stream) == chunk(1)
+        with pytest.raises(TransferError, match="more than this process's limit of 3,145,728 bytes"):
+            await anext(stream)
+        assert await world.all_of(small) == chunks([1])
+
+
 async def test_a_stream_is_read_once(world: World):
     handle = await world.opened()
     await world.append(handle, 1)
@@ -159,7 +175,7 @@ class Wire:
     def __init__(self, store: PayloadStore, keys: Sequence[str]) -> None:
         self._said = asyncio.Queue[ReadBatch]()
         self._sender = StreamSender(lambda handle: store.stream(handle.key))
-        self.arrivals = [Arrivals(number, partial(self._taken, number)) for number in range(len(keys))]
+        self.arrivals = [Arrivals(number, partial(self._taken, number), 2**30) for number in range(len(keys))]
         for number, key in enumerate(keys):
             self._say(ReadMessage(number=number, begin=Handle(key=key)))
 
