@@ -69,6 +69,11 @@ class Vllm:
         self._defaults: Mapping[str, Any] = self._llm.model_config.get_diff_sampling_param()
 
     @property
+    def sockets(self) -> Path:
+        """A folder for sockets that nobody else may enter; it goes when this is shut down."""
+        return Path(self._sockets.name)
+
+    @property
     def vocabulary_size(self) -> int:
         return int(self._llm.model_config.get_vocab_size())
 

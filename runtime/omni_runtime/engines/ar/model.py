@@ -34,7 +34,7 @@ class LoadedModel:
             self.part = settings.family.open(settings.part, settings.folder, settings.is_dummy)
         self._makes_frames = settings.model.makes_frames
         layers = FRAMES if self._makes_frames else settings.hidden_layers
-        self.states = States(layers) if layers else None
+        self.states = States(layers, self.vllm.sockets) if layers else None
         self.prompts = None if settings.model.takes_rows else self._prompts(settings)
         self._is_on_cpu = settings.is_on_cpu
         self._defaults = sampling_of(settings.model.defaults)

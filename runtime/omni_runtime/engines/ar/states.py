@@ -5,8 +5,6 @@ They come over a socket of their own, since vLLM's answers have no place for the
 
 import asyncio
 import json
-import shutil
-import tempfile
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,12 +19,11 @@ from omni_runtime.engines.ar.inbox import Inbox
 
 
 class States:
-    """Where vLLM's worker sends states to: a socket in a folder that nobody else may enter."""
+    """Where vLLM's worker sends states to: a socket among vLLM's own."""
 
-    def __init__(self, layers: tuple[int, ...]) -> None:
+    def __init__(self, layers: tuple[int, ...], sockets: Path) -> None:
         self.layers = layers
-        self._folder = Path(tempfile.mkdtemp(prefix="omni-states-"))
-        self.address = f"ipc://{self._folder}/socket"
+        self.address = f"ipc://{sockets}/states"
         self._context = zmq.asyncio.Context()
         self._inboxes: dict[int, Inbox] = {}
         self._numbers = count()
@@ -42,7 +39,6 @@ class States:
             self._receiving.cancel()
             await asyncio.wait([self._receiving])
         self._context.destroy(linger=0)
-        shutil.rmtree(self._folder)
 
     @contextmanager
     def inbox(self) -> Iterator[Inbox]:
