@@ -10,8 +10,8 @@ from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Array, Payload, Value
 from omni_runtime.engines.ar.sampling import Sampling, sampling_of
 from omni_runtime.families.checkpoint_part import load_module, read_config, table_rows
+from omni_runtime.families.code_choice import Choice, Chooser, Narrowing
 from omni_runtime.families.qwen2_5_omni import talker_input
-from omni_runtime.families.qwen2_5_omni.code_choice import Choice, Chooser
 from omni_runtime.families.qwen2_5_omni.voices import Voice, read_voices, voice_of
 from omni_runtime.families.reply_rows import ReplyRows
 from omni_runtime.families.row_cache import RowCache, RowsCache, length
@@ -21,7 +21,6 @@ from omni_runtime.stepping.dice import drawn_or_not
 from omni_runtime.stepping.loading import LoadPlan
 from omni_runtime.stepping.resident import Loading
 from omni_runtime.stepping.tensors import to_array, to_tensor
-from omni_runtime.stepping.warpers import warpers
 
 THINKER_TABLE = "thinker.model.embed_tokens.weight"
 NO_MEDIA = -1
@@ -132,7 +131,7 @@ class Talker:
         choices = [speech.choice for speech in speeches]
         with drawn_or_not([choice.dice for choice in choices]):
             logits, caches = self._logits(speeches)
-            chosen = self._chooser.choose(choices, logits)
+            chosen: list[int] = self._chooser.choose(choices, logits).tolist()
         return [self._say(*each) for each in zip(speeches, chosen, caches, strict=True)]
 
     def _rows(self, speech: Speech, item: Payload) -> torch.Tensor:
@@ -202,7 +201,7 @@ class Talker:
         return Choice(
             _number(sampling, "repetition_penalty", 1.05),
             int(_number(sampling, "min_tokens", 0)),
-            tuple(warpers(temperature, int(top_k), top_p)),
+            Narrowing(temperature, int(top_k), top_p),
             torch.Generator(self._module.device).manual_seed(seed),
             has_come,
         )

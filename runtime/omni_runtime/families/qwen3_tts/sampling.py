@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from transformers import LogitsProcessorList, RepetitionPenaltyLogitsProcessor, SuppressTokensLogitsProcessor
 
 from omni_contract.wire.payload import Value
 from omni_runtime.engines.ar.sampling import RULES, refusal, sampling_of
+from omni_runtime.families.code_choice import Chooser, Narrowing
 from omni_runtime.families.qwen3_tts.configuration import TalkerConfig
-from omni_runtime.stepping.warpers import warpers
 
 PREDICTOR = "subtalker_"
 """Before the names of the code predictor's parameters."""
@@ -32,25 +31,10 @@ SILENT_IDS = 1024
 """The last ids of the vocabulary, which are no codes; but for the one that ends the speech they are never said."""
 
 
-class Choice:
-    """How one code is chosen among many. A temperature of 0 takes the likeliest."""
-
-    def __init__(self, temperature: float, top_k: int, top_p: float) -> None:
-        self._is_greedy = temperature == 0
-        self._warpers = LogitsProcessorList(warpers(temperature, top_k, top_p))
-
-    def of(self, logits: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """Of shape (1, 1) for logits of shape (1, codes)."""
-        if self._is_greedy:
-            return logits.argmax(-1, keepdim=True)
-        scores = self._warpers(logits.new_empty((1, 0), dtype=torch.long), logits)
-        return torch.multinomial(scores.softmax(-1), 1, generator=generator)
-
-
 @dataclass(frozen=True)
 class Sampling:
-    talker: Choice
-    predictor: Choice
+    talker: Narrowing
+    predictor: Narrowing
     repetition_penalty: float
     min_frames: int
     max_frames: int
@@ -77,8 +61,8 @@ def sampling(parameters: Mapping[str, Value], defaults: Mapping[str, Value]) -> 
             raise refusal(PREDICTOR + name, value, f"it must be {RULES[name].demand}")
     values = {**defaults, **parameters, **sampling_of(parameters)}
     return Sampling(
-        talker=_choice(values, ""),
-        predictor=_choice(values, PREDICTOR),
+        talker=_narrowing(values, ""),
+        predictor=_narrowing(values, PREDICTOR),
         repetition_penalty=_number(values["repetition_penalty"]),
         min_frames=int(_number(values["min_tokens"])),
         max_frames=int(_number(values["max_tokens"])),
@@ -86,27 +70,16 @@ def sampling(parameters: Mapping[str, Value], defaults: Mapping[str, Value]) -> 
     )
 
 
-class FirstCodes:
-    """Which of the talker's tokens may begin a frame."""
-
-    def __init__(self, config: TalkerConfig, device: torch.device) -> None:
-        last = range(config.vocab_size - SILENT_IDS, config.vocab_size)
-        self._end = config.codec_eos_token_id
-        silent = [token for token in last if token != self._end]
-        self._suppress = SuppressTokensLogitsProcessor(silent, device=str(device))
-
-    def scores(self, logits: torch.Tensor, said: torch.Tensor, sampling: Sampling) -> torch.Tensor:
-        """Those of the talker, (1, vocabulary), as it may choose among them behind the codes that it has said."""
-        scores: torch.Tensor = RepetitionPenaltyLogitsProcessor(sampling.repetition_penalty)(said, logits)
-        if said.shape[1] < sampling.min_frames:
-            scores[:, self._end] = -torch.inf
-        suppressed: torch.Tensor = self._suppress(said, scores)
-        return suppressed
+def first_codes(config: TalkerConfig, device: torch.device) -> Chooser:
+    """Of the talker's tokens, those that may begin a frame."""
+    end = config.codec_eos_token_id
+    silent = [token for token in range(config.vocab_size - SILENT_IDS, config.vocab_size) if token != end]
+    return Chooser(never=torch.tensor(silent, device=device), ends=torch.tensor([end], device=device))
 
 
-def _choice(values: Mapping[str, Value], prefix: str) -> Choice:
+def _narrowing(values: Mapping[str, Value], prefix: str) -> Narrowing:
     temperature, top_k, top_p = (_number(values[prefix + name]) for name in CHOOSING)
-    return Choice(temperature, int(top_k), top_p)
+    return Narrowing(temperature, int(top_k), top_p)
 
 
 def _number(value: Value) -> float:

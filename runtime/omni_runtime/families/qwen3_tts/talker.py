@@ -12,6 +12,7 @@ from transformers import DynamicCache, Qwen2Tokenizer
 from omni_contract.wire.errors import ErrorCode, OmniError
 from omni_contract.wire.payload import Payload, Value
 from omni_runtime.families.checkpoint_part import load_module, read_config
+from omni_runtime.families.code_choice import Choice, Narrowing, drawn
 from omni_runtime.families.qwen3_tts.cloning import Cloner, load_cloner
 from omni_runtime.families.qwen3_tts.configuration import Qwen3TTSConfig
 from omni_runtime.families.qwen3_tts.order import BASE, Order, Reference, order_of, task_of
@@ -24,7 +25,7 @@ from omni_runtime.families.qwen3_tts.prompt import (
     reference_text,
     speech_text,
 )
-from omni_runtime.families.qwen3_tts.sampling import FirstCodes, Sampling, checkpoint_defaults, sampling
+from omni_runtime.families.qwen3_tts.sampling import checkpoint_defaults, first_codes, sampling
 from omni_runtime.families.qwen3_tts.talker_module import TalkerModule
 from omni_runtime.families.row_cache import RowCache, RowsCache, length
 from omni_runtime.library_logs import tame_transformers
@@ -42,10 +43,11 @@ SILENCE = Reference(to_array(torch.zeros(24_000)), 24_000, "a")
 class Speech:
     """What is known of one request."""
 
-    sampling: Sampling
-    generator: torch.Generator
-    said: torch.Tensor
-    """The first codes of its frames, of shape (1, frames)."""
+    choice: Choice
+    """Of the first codes of its frames."""
+    predicted: Narrowing
+    """For their other codes."""
+    max_frames: int
     cache: RowCache = ()
     order: Order | None = None
     wording: Wording = field(default_factory=lambda: Wording(()))
@@ -59,7 +61,7 @@ class Speech:
 
     @property
     def frames(self) -> int:
-        return int(self.said.shape[1])
+        return self.choice.count
 
 
 class Talker:
@@ -78,7 +80,7 @@ class Talker:
         self._defaults = defaults
         self._task = task_of(config)
         self._prompts = PromptBuilder(module, config)
-        self._first_codes = FirstCodes(config.talker, module.device)
+        self._first_codes = first_codes(config.talker, module.device)
 
     @property
     def modules(self) -> list[torch.nn.Module]:
@@ -94,11 +96,14 @@ class Talker:
     def begin(self, parameters: Mapping[str, Value]) -> Speech:
         chosen = sampling(parameters, self._defaults)
         device = self._module.device
-        return Speech(
-            sampling=chosen,
-            generator=torch.Generator(device).manual_seed(chosen.seed),
-            said=torch.empty((1, 0), dtype=torch.long, device=device),
+        choice = Choice(
+            chosen.repetition_penalty,
+            chosen.min_frames,
+            chosen.talker,
+            torch.Generator(device).manual_seed(chosen.seed),
+            torch.zeros(self._config.talker.vocab_size, dtype=torch.bool, device=device),
         )
+        return Speech(choice, chosen.predictor, chosen.max_frames)
 
     def hear(self, speech: Speech, item: Payload) -> None:
         speech.order = order_of(item, self._config)
@@ -127,9 +132,10 @@ class Talker:
         going = [speech for speech in speeches if not speech.is_done]
         if not going:
             return [None] * len(speeches)
-        with drawn_or_not([speech.generator for speech in going]):
+        choices = [speech.choice for speech in going]
+        with drawn_or_not([choice.dice for choice in choices]):
             states, caches = self._read(going)
-            firsts = self._firsts(going, self._module.logits(states))
+            firsts = self._first_codes.choose(choices, self._module.logits(states))
             is_over = firsts == self._config.talker.codec_eos_token_id
             speaking = [speech for speech, over in zip(going, is_over.tolist(), strict=True) if not over]
             frames = self._frames(speaking, states[~is_over], firsts[~is_over]).T if speaking else ()
@@ -156,33 +162,23 @@ class Talker:
         beside = [speech.prompt.beside(speech.frames - 1) for speech in speeches if speech.prompt is not None]
         return (self._module.frame_rows(last) + torch.stack(beside))[:, None]
 
-    def _firsts(self, speeches: Sequence[Speech], logits: torch.Tensor) -> torch.Tensor:
-        """The first code of each one's next frame, or what ends it; of shape (speeches)."""
-        chosen = []
-        for speech, row in zip(speeches, logits, strict=True):
-            scores = self._first_codes.scores(row[None], speech.said, speech.sampling)
-            chosen.append(speech.sampling.talker.of(scores, speech.generator)[0])
-        return torch.cat(chosen)
-
     def _frames(self, speeches: Sequence[Speech], states: torch.Tensor, firsts: torch.Tensor) -> torch.Tensor:
         """All codes of the frames that begin with the first ones, of shape (groups, speeches)."""
         predictor = self._module.code_predictor
         cache = DynamicCache(config=predictor.config)
+        narrowings, dice = [speech.predicted for speech in speeches], [speech.choice.dice for speech in speeches]
         codes, rows = [firsts], torch.stack((states, self._module.code_row(firsts, 0)), dim=1)
         for group in range(1, predictor.config.num_code_groups):
             logits = predictor.logits(rows, cache, group)
-            drawn = [
-                speech.sampling.predictor.of(row[None], speech.generator)[0]
-                for speech, row in zip(speeches, logits, strict=True)
-            ]
-            codes.append(torch.cat(drawn))
+            codes.append(drawn(narrowings, dice, logits))
             rows = self._module.code_row(codes[-1], group)[:, None]
         return torch.stack(codes)
 
     def _say(self, speech: Speech, frame: torch.Tensor) -> Payload:
         heard = speech.heard if speech.last_frame is None else None
-        speech.last_frame, speech.said = frame, torch.cat((speech.said, frame[:1]), dim=1)
-        speech.is_done = speech.frames >= speech.sampling.max_frames or not self._has_room(speech)
+        speech.last_frame = frame
+        speech.choice.say(int(frame[0]))
+        speech.is_done = speech.frames >= speech.max_frames or not self._has_room(speech)
         if heard is None:
             return {"codes": to_array(frame.to(torch.int32))}
         codes = torch.cat((heard, frame), dim=1)
