@@ -40,6 +40,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 PROMPTS = ([3, 5, 7, 11], [200, 201], list(range(40, 140)), [9], [300, 2, 300, 2, 300])
 LENGTH = {"max_tokens": 24, "min_tokens": 24}
 GREEDY = {"temperature": 0.0, **LENGTH}
+AT_ONCE = 64
+"""Tokens of a step: a prompt of more is computed in parts, and in others when neighbours want their share."""
 SAMPLED = {"temperature": 1.0, "top_p": 0.95, "top_k": 40, "seed": 7, **LENGTH}
 ON_VLLM = pytest.mark.parametrize("engine", ["vllm"], indirect=True)
 
@@ -68,7 +70,7 @@ def sockets():
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["vllm", "transformers"])
 async def engine(request, tiny, children, sockets):
-    async with loaded(ar_file(tiny, backend=request.param)) as engine:
+    async with loaded(ar_file(tiny, backend=request.param, max_batched_tokens=AT_ONCE)) as engine:
         yield engine
 
 
@@ -105,11 +107,14 @@ async def test_a_seed_makes_the_same_tokens_in_ten_runs_and_among_sixteen_neighb
     async def one(seed: int, prompt=PROMPTS[0]) -> list[int]:
         return (await answer(engine, asked(ids(prompt), **(SAMPLED | {"seed": seed})))).token_ids
 
+    long = PROMPTS[2]
+    assert len(long) > AT_ONCE
     alone = [await one(7) for _ in range(10)]
-    crowd = await asyncio.gather(one(7), *(one(seed, PROMPTS[seed % 5]) for seed in range(100, 116)))
+    alone_at_length = await one(7, long)
+    crowd = await asyncio.gather(one(7), one(7, long), *(one(seed, PROMPTS[seed % 5]) for seed in range(100, 116)))
     other = await one(8)
     assert alone == [alone[0]] * 10
-    assert crowd[0] == alone[0]
+    assert crowd[:2] == [alone[0], alone_at_length]
     assert other != alone[0]
 
 

@@ -26,6 +26,7 @@ from omni_runtime.engines.ar.settings import LAYERS_KEY, MODELS_KEY
 from omni_runtime.engines.ar.state_sender import InnerLayers, send_states
 from omni_runtime.engines.ar.state_socket import StateSocket
 from omni_runtime.engines.ar.step_recorder import StepRecorder
+from omni_runtime.engines.ar.whole_prompts import WholePrompts
 
 PR_SET_PDEATHSIG = 1
 
@@ -39,7 +40,7 @@ class OneProcess(UniProcExecutor):  # type: ignore[misc]
         die_with_parent()
         register_models(self.vllm_config.additional_config.get(MODELS_KEY, {}))
         super()._init_executor()
-        _keep_layers(self)
+        _prepare(self)
 
 
 class ProcessPerDevice(MultiprocExecutor):  # type: ignore[misc]
@@ -48,7 +49,7 @@ class ProcessPerDevice(MultiprocExecutor):  # type: ignore[misc]
     def _init_executor(self) -> None:
         die_with_parent()
         super()._init_executor()
-        _keep_layers(self)
+        _prepare(self)
 
 
 class WorkerExtension:
@@ -58,6 +59,11 @@ class WorkerExtension:
     rank: int
     omni_inner_layers: InnerLayers
     omni_recorder: StepRecorder
+
+    def omni_draw_for_whole_prompts(self) -> None:
+        """On CPUs; where there is a device, vLLM sees to it."""
+        if self.model_runner.device.type == "cpu":
+            WholePrompts(self.model_runner)
 
     def omni_keep_layers(self, layers: list[int]) -> None:
         """Once the model is loaded, and before graphs are captured."""
@@ -123,7 +129,8 @@ def _follow(runner: Any, socket: StateSocket) -> None:
     runner.sample_tokens = sampled
 
 
-def _keep_layers(executor: Any) -> None:
+def _prepare(executor: Any) -> None:
+    executor.collective_rpc("omni_draw_for_whole_prompts")
     if (layers := executor.vllm_config.additional_config.get(LAYERS_KEY)) is not None:
         executor.collective_rpc("omni_keep_layers", args=(layers,))
 
