@@ -1,7 +1,7 @@
 """Draws for whole prompts alone, in vLLM's process: what a seed makes does not depend on how a prompt was split.
 
-vLLM draws for all requests of a step. It takes the draw of a prompt that is not whole yet back afterwards, by turning its
-generator back. Generators of CPUs refuse that: the error would end the engine, and with it every request.
+vLLM draws for all requests of a step. It takes the draw of a prompt that is not whole yet back afterwards, by turning
+its generator back. Generators of CPUs refuse that: the error would end the engine, and with it every request.
 """
 
 from collections.abc import Callable
