@@ -19,6 +19,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ON = "talker->code2wav"
 GREEDY: dict[str, Value] = {"temperature": 0.0, "max_tokens": 21}
 DRAWN: dict[str, Value] = {"max_tokens": 21, "seed": 7}
+ENDS_BY_ITSELF = 17
 REQUESTS = [
     said("hello world", "Chelsie"),
     said("hello world", "Ethan"),
@@ -88,12 +89,25 @@ async def test_frames_equal_those_of_transformers_alone_and_together(talker, tho
     )
     assert alone == every
     assert together == every
-    assert {len(one) for one in every} == {17, 20}, "one ends by itself, and the end is no frame"
+    assert {len(one) for one in every} == {ENDS_BY_ITSELF, 20}, "one ends by itself, and the end is no frame"
 
 
 @pytest.mark.parametrize("size", [1, 4, 100])
 async def test_frames_are_the_same_however_the_thinkers_rows_come(talker, thoughts, reference, size):
     assert await frames(talker, streamed(thoughts[1], size, "Ethan", **GREEDY)) == wanted(reference, 1)
+
+
+async def test_the_least_number_of_tokens_counts_from_the_first_however_the_rows_come(talker, thoughts, reference):
+    [number] = (number for number in range(len(REQUESTS)) if len(wanted(reference, number)) == ENDS_BY_ITSELF)
+    voice = REQUESTS[number]["voice"]
+
+    async def made(size: int, least: int) -> list[list[int]]:
+        return await frames(talker, streamed(thoughts[number], size, voice, **GREEDY, min_tokens=least))
+
+    for size in (1, 4, 100):
+        assert await made(size, ENDS_BY_ITSELF) == wanted(reference, number)
+    longer = [await made(size, ENDS_BY_ITSELF + 2) for size in (1, 4, 100)]
+    assert len(longer[0]) > ENDS_BY_ITSELF and longer == [longer[0]] * 3
 
 
 async def test_a_seed_makes_the_same_frames_in_ten_runs_and_among_sixteen_neighbours(talker, thoughts, reference):

@@ -50,6 +50,9 @@ REFUSALS = (getattr(exceptions, "VLLMClientError", exceptions.VLLMNotFoundError)
 """What vLLM raises about a request; 0.26 has no class of its own for most of them."""
 HEEDS_BOUNDS = Version(vllm.__version__) >= Version("0.32")
 """Whether vLLM's own scheduler bounds each part of a streamed prompt by itself."""
+NOT_OF_ROWS = frozenset({"stop", "logprobs", "presence_penalty", "frequency_penalty"})
+"""Of what vLLM has made of a streamed input, it counts the last part alone: these penalties would hang on the parts. The
+repetition penalty counts the parts before as their prompt."""
 SCHEDULERS = "omni_runtime.engines.ar.compat_scheduler"
 
 
@@ -192,7 +195,7 @@ class Vllm:
 
     def _row_params(self, sampling: Mapping[str, Value]) -> SamplingParams:
         """For a streamed input, in which vLLM takes no stop texts; nor is there a tokenizer to make any."""
-        taken = {name: value for name, value in sampling.items() if name not in ("stop", "logprobs")}
+        taken = {name: value for name, value in sampling.items() if name not in NOT_OF_ROWS}
         return SamplingParams(output_kind=RequestOutputKind.DELTA, detokenize=False, **cast(Any, taken))
 
     def _sampling_params(self, sampling: Mapping[str, Value], states_key: int | None) -> SamplingParams:

@@ -38,9 +38,10 @@ class RowFeed:
         self._changed = asyncio.Event()
 
     def params(self, count: int, rows: dict[str, Any] | None = None) -> SamplingParams:
-        """The request's own, for a part that makes so many tokens."""
+        """The request's own, for a part that makes so many tokens. vLLM counts each part's anew."""
         params = self._params.clone()
-        params.max_tokens, params.min_tokens = count, min(count, params.min_tokens)
+        least = max(0, params.min_tokens - self._asked_for)
+        params.max_tokens, params.min_tokens = count, min(count, least)
         params.extra_args = None if rows is None else {**self._extra, ROWS_KEY: rows}
         return params
 
@@ -92,8 +93,9 @@ class RowFeed:
         return self._tokens[-1]
 
     def _part(self, token_ids: list[int], count: int, rows: dict[str, Any]) -> StreamingInput:
+        params = self.params(count, rows)
         self._asked_for += count
-        return StreamingInput(prompt={"prompt_token_ids": token_ids}, sampling_params=self.params(count, rows))
+        return StreamingInput(prompt={"prompt_token_ids": token_ids}, sampling_params=params)
 
 
 def _positions(begun: PromptRows) -> list[list[int]] | None:
