@@ -9,7 +9,8 @@ import pytest
 from openai import OpenAI
 
 from tests.layout.source import CHECKOUT
-from tests.support.qwen25_speech import STAGES, TEXTS, WORDS, expected_sounds
+from tests.support.draws import NEIGHBOURS, RUNS, SEED
+from tests.support.qwen25_speech import FRAMES, STAGES, TEXTS, WORDS, expected_sounds
 from tests.support.serve_process import serving
 from tests.support.speech_chats import answered, asked, assert_same_sound, samples, streamed_samples
 
@@ -21,6 +22,7 @@ FOR_A_TINY_MODEL = (
     *("--max-num-seqs", "16", "--kv-cache-memory-bytes", str(2**28)),
 )
 ASKED = asked(MODEL, STAGES)
+DRAWN = asked(MODEL, [{**STAGES[0], "temperature": 0.9}, {"max_tokens": FRAMES}, {}])
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +75,24 @@ def test_an_answer_has_text_and_sound_and_counts_both(client: OpenAI) -> None:
 def test_streamed_sound_is_that_of_the_whole_answer(client: OpenAI) -> None:
     whole = samples(answered(client, TEXTS[1], ASKED))
     assert streamed_samples(client, TEXTS[1], ASKED).tolist() == whole.tolist()
+
+
+@pytest.mark.case("runtime:B7")
+def test_a_seed_draws_the_same_words_and_sound_in_ten_runs_and_among_sixteen_neighbours(client: OpenAI) -> None:
+    def said(seed: int) -> tuple[str | None, Any]:
+        answer = answered(client, TEXTS[2], {**DRAWN, "seed": seed})
+        return answer.choices[0].message.content, samples(answer)
+
+    words, sound = said(SEED)
+    alone = [said(SEED) for _ in range(RUNS - 1)]
+    with ThreadPoolExecutor(1 + NEIGHBOURS) as clients:
+        within, *neighbours = clients.map(said, [SEED, *range(100, 100 + NEIGHBOURS)])
+    for each in (*alone, within):
+        assert each[0] == words
+        assert_same_sound(each[1], sound)
+    assert len({words, *(words for words, _ in neighbours)}) > NEIGHBOURS // 2
+    streamed = streamed_samples(client, TEXTS[2], {**DRAWN, "seed": SEED})
+    assert_same_sound(streamed, sound)
 
 
 def test_text_alone_keeps_the_talker_silent(client: OpenAI) -> None:
