@@ -41,6 +41,12 @@ def summary(outcomes: Sequence[Outcome], duration_s: float, report: Report) -> d
     return figures
 
 
+def figure_names(report: Report) -> list[str]:
+    """All that a summary of such a run may tell."""
+    of_metrics = [f"{kind}_{METRICS[metric][0]}" for metric in report.metrics for kind in _kinds(report.percentiles)]
+    return [*_totals([], duration_s=1.0), "failed", "slo_attainment", *of_metrics]
+
+
 def peak_concurrency(outcomes: Sequence[Outcome]) -> int:
     """The most requests that were under way at one moment."""
     turns = [(one.sent_s, 1) for one in outcomes] + [(one.sent_s + one.latency_s, -1) for one in outcomes]
@@ -83,5 +89,10 @@ def _distribution(metric: str, good: Sequence[Outcome], percentiles: Sequence[fl
     values = [value * unit for one in good for value in of_one(one) if value is not None]
     if not values:
         return {}
-    figures = {f"mean_{name}": fmean(values), f"median_{name}": median(values), f"std_{name}": pstdev(values)}
-    return figures | {f"p{percent:g}_{name}": percentile(values, percent) for percent in percentiles}
+    figures = (fmean(values), median(values), pstdev(values), *(percentile(values, one) for one in percentiles))
+    return {f"{kind}_{name}": figure for kind, figure in zip(_kinds(percentiles), figures, strict=True)}
+
+
+def _kinds(percentiles: Sequence[float]) -> list[str]:
+    """Of a metric's figures."""
+    return ["mean", "median", "std", *(f"p{percent:g}" for percent in percentiles)]

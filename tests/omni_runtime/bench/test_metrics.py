@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from omni_runtime.bench.metrics import peak_concurrency, peak_rate, percentile, summary
+from omni_runtime.bench.metrics import figure_names, peak_concurrency, peak_rate, percentile, summary
 from omni_runtime.bench.outcome import Outcome
 from omni_runtime.bench.settings import Report
 
@@ -81,6 +81,13 @@ def test_a_metric_that_no_request_has_is_left_out() -> None:
     figures = summary([silent], 1.0, Report())
     assert not any("ttft" in name or "rtf" in name or "itl" in name for name in figures)
     assert figures["mean_e2el_ms"] == 1500.0
+
+
+def test_the_names_of_figures_are_known_before_a_run() -> None:
+    asked = Report(metrics=("ttft", "audio_rtf"), percentiles=(50.0, 99.9))
+    names = figure_names(asked)
+    assert set(names) == set(summary([outcome(slo_s=1.0)], 1.0, asked))
+    assert "p99.9_ttft_ms" in names and "mean_itl_ms" not in names
 
 
 def test_one_token_has_a_first_time_and_no_time_for_each_further_one() -> None:
