@@ -22,6 +22,29 @@ def ours(theirs):
     return predictor
 
 
+@pytest.mark.parametrize(
+    ("missing", "own"),
+    [
+        ("model.layers.0.self_attn.k_proj.weight", "layers.0.self_attn.qkv_proj"),
+        ("model.layers.0.mlp.up_proj.weight", "layers.0.gate_up_proj"),
+        ("lm_head.1.weight", "lm_head"),
+        ("model.norm.weight", "norm.weight"),
+    ],
+)
+def test_a_parameter_that_lacks_a_part_is_not_told_as_loaded(theirs, missing, own):
+    weights = theirs.state_dict()
+    del weights[missing]
+    predictor = CodePredictor(theirs.config)
+    loaded = predictor.load_weights(weights.items())
+    assert set(dict(predictor.named_parameters())) - loaded == {own}
+
+
+def test_weights_may_come_in_several_turns(theirs):
+    predictor, weights = CodePredictor(theirs.config), list(theirs.state_dict().items())
+    first = predictor.load_weights(weights[::2])
+    assert first < predictor.load_weights(weights[1::2]) == set(dict(predictor.named_parameters()))
+
+
 @pytest.fixture(scope="module")
 def rows(theirs):
     """Of the talker's states and of its codes."""

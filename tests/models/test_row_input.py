@@ -1,5 +1,6 @@
 """Rows and frames around a forward pass, on a runner that is none of vLLM's: what a dropped cache costs."""
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from omni_runtime.engines.ar.takers import ROWS_KEY, SEED_KEY, STATES_KEY
 from omni_runtime.families.protocol import RowKind
 
 WIDTH, BEGIN, CODES = 2, 3, 10
+NUMBERS = itertools.count()
 
 
 class Model:
@@ -38,6 +40,8 @@ class Runner:
 
     def __init__(self) -> None:
         self.seen: list[Any] = []
+        self.read = torch.empty((0, WIDTH))
+        """In place of a cache: a state is the sum of all that was read up to it."""
         self.input_ids = SimpleNamespace(gpu=torch.zeros(16, dtype=torch.long))
 
     def get_model(self) -> Model:
@@ -45,9 +49,11 @@ class Runner:
 
     def _model_forward(self, inputs_embeds: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         self.seen.append((inputs_embeds.clone(), positions.clone()))
-        return inputs_embeds.cumsum(0) + 1
+        self.read = torch.cat((self.read[: self.first], inputs_embeds))
+        return self.read.cumsum(0)[self.first :]
 
     def step(self, tokens: list[int], position: int, part: dict[str, Any]) -> None:
+        self.first = position
         extra = {ROWS_KEY: part, STATES_KEY: 1, SEED_KEY: 1}
         params = SimpleNamespace(extra_args=extra, temperature=0.0)
         self.requests = {"r": SimpleNamespace(sampling_params=params)}
@@ -73,9 +79,9 @@ FIRST, LATER = part([4.0], 3, [RowKind.ADDED]), part([5.0, 6.0], 4, [RowKind.ADD
 @pytest.fixture
 def frames():
     """The messages that leave."""
-    context = zmq.Context.instance()
-    socket = context.socket(zmq.PULL)
-    socket.bind("inproc://frames")
+    socket = zmq.Context.instance().socket(zmq.PULL)
+    # A name is free again a little after its socket was closed.
+    socket.bind(f"inproc://frames-{next(NUMBERS)}")
     yield socket
     socket.close(linger=0)
 
@@ -106,7 +112,7 @@ def test_rows_are_put_in_by_their_kind_and_the_last_one_holds_for_ever(frames):
 
 def test_a_cache_that_was_dropped_is_computed_anew_from_the_same_input_and_no_frame_is_made_again(frames):
     runner = Runner()
-    RowInput(runner, FrameMaker(runner, "inproc://frames"))
+    RowInput(runner, FrameMaker(runner, frames.LAST_ENDPOINT.decode()))
     speaking(runner)
     assert [frame[0] for frame in received(frames)] == [1, 2, 3, 4]
     first = torch.cat([embedded for embedded, _ in runner.seen])
@@ -117,3 +123,19 @@ def test_a_cache_that_was_dropped_is_computed_anew_from_the_same_input_and_no_fr
     assert received(frames) == []
     runner.step([5], 7, LATER)
     assert [frame[0] for frame in received(frames)] == [5]
+
+
+@pytest.mark.parametrize("parts", [[8], [5, 3], [7, 1], [2, 6]])
+def test_the_frame_of_a_token_that_came_as_the_cache_was_dropped_is_made_of_its_own_state(frames, parts):
+    kept, dropped = Runner(), Runner()
+    for runner in (kept, dropped):
+        RowInput(runner, FrameMaker(runner, frames.LAST_ENDPOINT.decode()))
+        speaking(runner)
+    received(frames)
+    kept.step([5], 7, LATER)
+    tokens, position = [7, 7, 7, 1, 2, 3, 4, 5], 0
+    for length in parts:
+        dropped.step(tokens[position : position + length], position, LATER)
+        position += length
+    [expected, made] = received(frames)
+    assert made == expected

@@ -1,5 +1,6 @@
 """States of the last layer leave vLLM's V2 runner with the requests that they are of, however a batch is filled up."""
 
+import itertools
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from omni_runtime.engines.ar.takers import STATES_KEY
 
 pytestmark = pytest.mark.models
 
-ADDRESS = "inproc://states"
+NUMBERS = itertools.count()
 
 
 @dataclass
@@ -52,7 +53,8 @@ class Runner:
 @pytest.fixture
 def sent():
     socket = zmq.Context.instance().socket(zmq.PULL)
-    socket.bind(ADDRESS)
+    # A name is free again a little after its socket was closed.
+    socket.bind(f"inproc://states-{next(NUMBERS)}")
     yield socket
     socket.close(linger=0)
 
@@ -66,7 +68,7 @@ def received(socket: Any) -> tuple[list[list[int]], list[int]]:
 
 def test_each_step_sends_the_rows_of_those_who_want_them(sent):
     runner = Runner(padded=4)
-    send_states(runner, [-1], None, ADDRESS)
+    send_states(runner, [-1], None, sent.LAST_ENDPOINT.decode())
     runner.step({"a": 7, "b": None, "c": 9}, {"a": 2, "b": 3, "c": 1})
     assert received(sent) == ([[7, 0, 2], [9, 0, 1]], [0, 1, 5])
     runner.step({}, {"a": 1, "b": 1, "c": 1})
@@ -77,7 +79,7 @@ def test_each_step_sends_the_rows_of_those_who_want_them(sent):
 
 def test_a_step_of_nobody_who_wants_states_sends_nothing(sent):
     runner = Runner()
-    send_states(runner, [-1], None, ADDRESS)
+    send_states(runner, [-1], None, sent.LAST_ENDPOINT.decode())
     runner.step({"a": None}, {"a": 4})
     runner.step({"b": 5}, {"b": 2}, frozenset("a"))
     assert received(sent) == ([[5, 0, 2]], [0, 1])
@@ -86,4 +88,4 @@ def test_a_step_of_nobody_who_wants_states_sends_nothing(sent):
 
 def test_inner_layers_are_refused_where_the_runner_keeps_them_to_itself():
     with pytest.raises(RuntimeError, match="gives its last layer alone"):
-        send_states(Runner(), [0, -1], None, ADDRESS)
+        send_states(Runner(), [0, -1], None, "inproc://nobody")

@@ -5,6 +5,7 @@ host, so that a graph can hold a whole frame. What a speech draws depends on its
 between two products of matrices is a function of its own, each of which may be compiled into a kernel or two.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -17,8 +18,16 @@ TOP_K, TOP_P = 50, 0.8
 """What transformers draws the codes of the further groups from, whatever the first one is drawn from."""
 PREFIX_ROWS = 2
 """The talker's state and its code's row, which a frame begins with."""
-HALVES = {"q_proj": 0, "k_proj": 1, "v_proj": 2, "gate_proj": 0, "up_proj": 1}
-"""Where matrices that a checkpoint keeps apart are in the joined ones."""
+JOINED = {
+    "q_proj": ("qkv_proj", 0),
+    "k_proj": ("qkv_proj", 1),
+    "v_proj": ("qkv_proj", 2),
+    "gate_proj": ("gate_up_proj", 0),
+    "up_proj": ("gate_up_proj", 1),
+}
+"""Matrices that a checkpoint keeps apart, and which part of a joined one each is."""
+BY_GROUP = ("codec_embedding", "lm_head")
+"""These it keeps apart, too, group by group."""
 KeysAndValues: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 """Of one layer, each of shape (frames, heads of keys, heads of queries for each, rows, head size)."""
 
@@ -53,6 +62,8 @@ class CodePredictor(nn.Module):  # type: ignore[misc]
         self.norm = Norm(config.hidden_size, config.rms_norm_eps)
         self._config = config
         self._between = Between()
+        self._filled = defaultdict[str, set[int | None]](set)
+        """Parts of parameters that have come: of a checkpoint in several files, they may come in several turns."""
         angles = _angles(config)
         self.register_buffer("_cosines", angles.cos(), persistent=False)
         self.register_buffer("_sines", angles.sin(), persistent=False)
@@ -85,15 +96,14 @@ class CodePredictor(nn.Module):  # type: ignore[misc]
         self._between = Between(*(torch.compile(function, dynamic=True) for function in self._between))
 
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
-        """From a checkpoint of transformers', whose matrices are apart; what was filled, by its names here."""
+        """From a checkpoint of transformers', whose matrices are apart; what is whole by now, by its names here."""
         parameters = dict(self.named_parameters())
-        loaded = set[str]()
         for name, weight in weights:
             own, part = _place(name.removeprefix("model."))
             target = parameters[own].data
             (target if part is None else _part_of(target, own, part, self._config)).copy_(weight)
-            loaded.add(own)
-        return loaded
+            self._filled[own].add(part)
+        return {own for own, parts in self._filled.items() if len(parts) == _parts(own, self._config)}
 
     def _empty_cache(self, like: torch.Tensor) -> KeysAndValues:
         heads, kv_heads, size = _heads(self._config)
@@ -232,7 +242,7 @@ MULTIPLIERS = (0x7FEB352D, 0x846CA68B)
 
 
 def _mixed(bits: torch.Tensor) -> torch.Tensor:
-    """A mixing function of 32 bits, in a type that has room for its products."""
+    """A mixing function of 32 bits, in a type of 64: of a product that has no room in it, the lower 32 are right."""
     bits = (bits ^ (bits >> 16)) * MULTIPLIERS[0] & MASK
     bits = (bits ^ (bits >> 15)) * MULTIPLIERS[1] & MASK
     return bits ^ (bits >> 16)
@@ -257,17 +267,24 @@ def _qkv_sizes(config: Any) -> list[int]:
 def _place(name: str) -> tuple[str, int | None]:
     """A weight's parameter here, and which part of it, if it is one."""
     names = name.split(".")
-    if names[0] in ("codec_embedding", "lm_head"):
+    if names[0] in BY_GROUP:
         return names[0], int(names[1])
-    if (matrix := names[-2]) in HALVES:
-        joined = "qkv_proj" if matrix in ("q_proj", "k_proj", "v_proj") else "gate_up_proj"
-        return ".".join(name for name in (*names[:-2], joined) if name != "mlp"), HALVES[matrix]
+    if (matrix := names[-2]) in JOINED:
+        joined, part = JOINED[matrix]
+        return ".".join(name for name in (*names[:-2], joined) if name != "mlp"), part
     is_matrix = matrix in ("o_proj", "down_proj")
     return ".".join(name for name in (names[:-1] if is_matrix else names) if name != "mlp"), None
 
 
+def _parts(own: str, config: Any) -> int:
+    """How many of a checkpoint's weights a parameter is made of."""
+    if own in BY_GROUP:
+        return int(config.num_code_groups - 1)
+    return max(1, sum(joined == own.rpartition(".")[2] for joined, _ in JOINED.values()))
+
+
 def _part_of(target: torch.Tensor, own: str, part: int, config: Any) -> torch.Tensor:
-    if own in ("codec_embedding", "lm_head"):
+    if own in BY_GROUP:
         return target[part]
     sizes = _qkv_sizes(config) if own.endswith("qkv_proj") else [config.intermediate_size] * 2
     return target.split(sizes)[part]

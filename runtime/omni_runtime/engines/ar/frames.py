@@ -76,7 +76,7 @@ class FrameMaker:
         for taker in takers:
             speech = self._speech(taker.request_id)
             for place, position in taker.places:
-                number = position - int(taker.extra[ROWS_KEY]["begin"])
+                number = position - _begin(taker)
                 if 0 <= number < len(speech.further):
                     codes, row = speech.further[number]
                     embedded[place] += self._model.rows_of(codes[row : row + 1])[0]
@@ -86,10 +86,15 @@ class FrameMaker:
             self._make(new, embedded)
 
     def keep(self, takers: Sequence[Taker], output: torch.Tensor) -> None:
-        """The state that each request's next token comes from."""
-        slots = torch.tensor([(self._speech(taker.request_id).slot, taker.end - 1) for taker in takers])
-        where, last = on_device(slots, self._device).unbind(1)
-        self._states.index_copy_(0, where, output[last])
+        """The state that each request's next token comes from.
+
+        Where a cache that was dropped is computed anew in parts, that of the last token is there already.
+        """
+        places = [(self._speech(taker.request_id), taker) for taker in takers]
+        slots = [(speech.slot, taker.end - 1) for speech, taker in places if _next_number(taker) >= len(speech.further)]
+        if slots:
+            where, last = on_device(torch.tensor(slots), self._device).unbind(1)
+            self._states.index_copy_(0, where, output[last])
 
     def _make(self, frames: Sequence[Frame], embedded: torch.Tensor) -> None:
         numbers = torch.tensor([_numbers(frame) for frame in frames])
@@ -111,6 +116,16 @@ class FrameMaker:
             slot = next(slot for slot in range(len(self._states)) if slot not in taken)
             self._speeches[request_id] = Speech(slot)
         return self._speeches[request_id]
+
+
+def _begin(taker: Taker) -> int:
+    """The position of the first token that is made."""
+    return int(taker.extra[ROWS_KEY]["begin"])
+
+
+def _next_number(taker: Taker) -> int:
+    """Of the frame whose token comes from the part's last state."""
+    return taker.position + taker.end - taker.start - _begin(taker)
 
 
 def _numbers(frame: Frame) -> tuple[int, int, int, int, bool]:

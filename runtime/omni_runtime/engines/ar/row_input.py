@@ -32,6 +32,8 @@ class Source:
     kinds: bytearray = field(default_factory=bytearray)
     positions: list[list[int]] | None = None
     """Of the prompt's tokens in time, height and width, if those are not its tokens counted; they come with it."""
+    _ahead: int = 0
+    """How much further the prompt has come than its tokens counted."""
     _last_part: Any = None
 
     def take(self, part: Mapping[str, Any]) -> None:
@@ -42,7 +44,9 @@ class Source:
         self._last_part = part
         self.rows[part["position"] :] = rows.view(-1, part["width"]).unbind()
         self.kinds[part["position"] :] = part["kinds"]
-        self.positions = self.positions or part["positions"]
+        if self.positions is None and part["positions"] is not None:
+            self.positions = part["positions"]
+            self._ahead = max(map(max, self.positions)) + 1 - len(self.positions)
 
     def at(self, position: int) -> tuple[torch.Tensor, RowKind]:
         place = min(position, len(self.rows) - 1)
@@ -53,8 +57,7 @@ class Source:
         assert self.positions is not None
         if position < len(self.positions):
             return self.positions[position]
-        following = max(map(max, self.positions)) + 1 + position - len(self.positions)
-        return [following] * 3
+        return [position + self._ahead] * 3
 
 
 class RowInput:
