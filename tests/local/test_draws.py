@@ -4,19 +4,15 @@ Over real processes and the orchestrator itself, since ids of words and codes ar
 only the sound of the codes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from omni_runtime.offline.local_model import resolved, running_model
-from omni_runtime.offline.settings import settings_of
-from tests.layout.source import CHECKOUT
-from tests.support.draws import CODES, NEIGHBOURS, Drawn, Speaker, assert_same, drawn
+from tests.support.draws import CODES, Speaker, assert_a_seed_draws_the_same
+from tests.support.setups import Setups, example, several_setups
 
 LIMITS: dict[str, Any] = {"talker.max_tokens": 24}
 DRAWN_WORDS = {"thinker.temperature": 0.9, "thinker.max_tokens": 12, "thinker.min_tokens": 12}
@@ -28,6 +24,14 @@ class Family:
     speaker: Speaker
     engines: Mapping[str, Any] = field(default_factory=dict)
     """What a stage's block holds beside the example's."""
+
+    def spec(self) -> dict[str, Any]:
+        spec = example(f"tiny-{self.name}")
+        for stage in spec["stages"]:
+            stage |= self.engines.get(stage["name"], {})
+            if stage["name"] == "talker":
+                stage["output"] = {"modality": CODES}
+        return spec
 
 
 FAMILIES = (
@@ -43,41 +47,22 @@ FAMILIES = (
 )
 
 
-def model_file(family: Family, folder: Path, replicas: int, streams: bool) -> Path:
-    """The example, with so many replicas of each stage."""
-    model = yaml.safe_load((CHECKOUT / "examples" / f"tiny-{family.name}.yaml").read_text())
-    stages = model["spec"]["stages"]
-    for stage in stages:
-        stage |= {"replicas": replicas, **family.engines.get(stage["name"], {})}
-        if stage["name"] == "talker":
-            stage["output"] = {"modality": CODES}
-    if not streams:
-        names = [stage["name"] for stage in stages]
-        whole = {"streaming": {"enabled": False}}
-        model["spec"]["edges"] = [{"from": one, "to": after, **whole} for one, after in pairwise(names)]
-    file = folder / f"{replicas}.yaml"
-    file.write_text(yaml.safe_dump(model))
-    return file
+@pytest.fixture(params=FAMILIES, ids=lambda family: family.name)
+def family(request: pytest.FixtureRequest) -> Family:
+    chosen: Family = request.param
+    return chosen
 
 
-async def drawn_by(family: Family, file: Path, models: Path) -> tuple[list[Drawn], list[Drawn]]:
-    settings = settings_of(file, {"models": models}, {}).serve
-    async with running_model(resolved(settings), settings) as model:
-        return await drawn(model, family.speaker)
+@pytest.fixture
+def setups(family: Family, models: Path, tmp_path: Path) -> Iterator[Setups]:
+    spec = family.spec()
+    several = [stage["name"] for stage in spec["stages"]]
+    with several_setups(family.name.replace(".", ""), spec, several, tmp_path, models) as setups:
+        yield setups
 
 
 @pytest.mark.case("runtime:B7")
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-async def test_a_seed_draws_the_same_in_ten_runs_and_a_crowd_over_one_replica_whole_and_over_three_in_chunks(
-    family: Family, models: Path, tmp_path: Path
+async def test_a_seed_draws_the_same_in_ten_runs_and_a_crowd_over_one_replica_and_three_in_chunks_and_whole(
+    family: Family, setups: Setups
 ) -> None:
-    whole, others = await drawn_by(family, model_file(family, tmp_path, 1, streams=False), models)
-    chunked, others_chunked = await drawn_by(family, model_file(family, tmp_path, 3, streams=True), models)
-    first = whole[0]
-    for each in (*whole[1:], *chunked):
-        assert_same(each, first)
-    for one, other in zip(others, others_chunked, strict=True):
-        assert_same(other, one)
-    assert first.codes and len({one.codes for one in others} - {first.codes}) > NEIGHBOURS // 2
-    for stage in first.replicas:
-        assert len({one.replicas[stage] for one in (*chunked, *others_chunked)}) == 3
+    await assert_a_seed_draws_the_same(setups, family.speaker)

@@ -9,6 +9,7 @@ import numpy
 
 from omni_contract.wire.payload import Array, Payload
 from omni_runtime.orchestrator import Orchestrator, SessionRequest
+from tests.support.setups import SETUPS, Setups
 from tests.support.speech_chats import assert_same_sound, in_16_bits
 
 RUNS, NEIGHBOURS = 10, 16
@@ -56,6 +57,22 @@ def codes_of(item: Payload) -> list[int]:
 def values_of(array: object, kind: Any) -> Any:
     assert isinstance(array, Array) and numpy.dtype(array.dtype) == kind
     return numpy.frombuffer(array.data, dtype=kind)
+
+
+async def assert_a_seed_draws_the_same(setups: Setups, speaker: Speaker) -> None:
+    """In several runs alone and once in a crowd, of every setup; and so do the seeds of its neighbours there."""
+    first, others = None, list[Drawn]()
+    for replicas in SETUPS:
+        async with setups.model(replicas) as model:
+            ours, neighbours = await drawn(model, speaker)
+        first, others = first or ours[0], others or neighbours
+        for one, other in zip([*ours, *neighbours], [first] * len(ours) + others, strict=True):
+            assert_same(one, other)
+        for stage in setups.several:
+            assert {one.replicas[stage] for one in neighbours} == {f"{stage}-{number}" for number in replicas}
+    assert first is not None and first.codes
+    for kind in ("codes", "words") if first.words else ("codes",):
+        assert len({getattr(one, kind) for one in others}) > NEIGHBOURS // 2
 
 
 async def drawn(model: Orchestrator, speaker: Speaker) -> tuple[list[Drawn], list[Drawn]]:
