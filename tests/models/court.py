@@ -7,11 +7,12 @@ device can be forked. Like the judges it imports nothing of ours: only libraries
 """
 
 import gc
-import importlib
+import importlib.util
 import json
 import os
 import sys
 import threading
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
@@ -28,10 +29,7 @@ def main(forks: bool) -> None:
 
 
 def answered(forks: bool, script: str, arguments: list[str], folder: str) -> int:
-    path = Path(script)
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
-    judge = importlib.import_module(path.stem)
+    judge = judge_at(Path(script))
     if not forks:
         work(judge, arguments, Path(folder))
         return 0
@@ -42,6 +40,17 @@ def answered(forks: bool, script: str, arguments: list[str], folder: str) -> int
     if child == 0:
         work_and_end(judge, arguments, Path(folder))
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@cache
+def judge_at(path: Path) -> ModuleType:
+    """By its place: judges in two folders may have one name. What lies beside it, it finds by name."""
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    judge = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(judge)
+    return judge
 
 
 def work(judge: ModuleType, arguments: list[str], folder: Path) -> None:
