@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from vllm import ModelRegistry
+from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
 from vllm.v1.executor.multiproc_executor import MultiprocExecutor
 from vllm.v1.executor.uniproc_executor import UniProcExecutor
 from vllm.v1.outputs import AsyncModelRunnerOutput
@@ -29,8 +30,10 @@ from omni_runtime.engines.ar.step_recorder import StepRecorder
 from omni_runtime.engines.ar.whole_prompts import WholePrompts
 
 PR_SET_PDEATHSIG = 1
+ATTENTION = "omni_runtime.engines.ar.compat_attention.CapturedAttention"
 
 logging.getLogger("vllm").setLevel(logging.ERROR)
+register_backend(AttentionBackendEnum.FLASH_ATTN, ATTENTION)
 
 
 class OneProcess(UniProcExecutor):  # type: ignore[misc]

@@ -29,7 +29,10 @@ UNCOMPILED_GRAPHS: Mapping[str, object] = {
     "cudagraph_capture_sizes": [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512],
 }
 """A step of one token each is one graph of the model's own operators. A compiler would not see what is taken between
-the operators; and with graphs for prompts, too (FULL), the tokens of requests that share a step come out wrong."""
+the operators."""
+WITH_PROMPTS: Mapping[str, object] = {"cudagraph_mode": "FULL"}
+"""Steps with parts of prompts, too. It takes an attention that is planned as it was captured (`compat_attention`), which
+is NVIDIA's."""
 WHOLE_MODEL = ArModel()
 """Without a family: any model that vLLM knows."""
 
@@ -189,7 +192,8 @@ class ArSettings:
         if additional:
             arguments["additional_config"] = additional
         if self._is_uncompiled:
-            arguments["compilation_config"] = dict(UNCOMPILED_GRAPHS)
+            with_prompts = WITH_PROMPTS if self.vendor is Vendor.NVIDIA else {}
+            arguments["compilation_config"] = {**UNCOMPILED_GRAPHS, **with_prompts}
         if model.takes_rows:
             # Its tokens say nothing of its input, and the checkpoint's tokenizer and defaults are for others.
             arguments |= {"enable_prompt_embeds": True, "enable_prefix_caching": False}

@@ -1,5 +1,8 @@
 """A stage file in vLLM's words."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from omni_contract.accelerators import Vendor
@@ -87,12 +90,18 @@ def test_states_of_inner_layers_are_taken_from_graphs_that_nothing_compiled():
     outer, inner = (settings(Vendor.NVIDIA, hidden_layers=layers).engine_arguments() for layers in ([0, -1], [0, 4]))
     assert "compilation_config" not in outer and outer["enforce_eager"] is False
     assert inner["enforce_eager"] is False
-    assert (inner["compilation_config"]["mode"], inner["compilation_config"]["cudagraph_mode"]) == (
-        0,
-        "FULL_DECODE_ONLY",
-    )
+    assert graphs(inner) == (0, "FULL")
     assert (outer["additional_config"], inner["additional_config"]) == ({"omni_layers": []}, {"omni_layers": [4]})
     assert "compilation_config" not in settings(Vendor.NVIDIA, hidden_layers=[4], eager=True).engine_arguments()
+
+
+def test_graphs_hold_prompts_where_attention_is_planned_as_it_was_captured():
+    assert graphs(settings(Vendor.NVIDIA, hidden_layers=[4]).engine_arguments()) == (0, "FULL")
+    assert graphs(settings(Vendor.ROCM, hidden_layers=[4]).engine_arguments()) == (0, "FULL_DECODE_ONLY")
+
+
+def graphs(arguments: Mapping[str, Any]) -> tuple[int, str]:
+    return arguments["compilation_config"]["mode"], arguments["compilation_config"]["cudagraph_mode"]
 
 
 def test_states_come_from_one_process():
