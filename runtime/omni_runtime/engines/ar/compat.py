@@ -19,6 +19,7 @@ import vllm
 from packaging.version import Version
 from vllm import SamplingParams, exceptions
 from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.inputs.engine import tokens_input
 from vllm.lora.request import LoRARequest
 from vllm.multimodal import MULTIMODAL_REGISTRY
 from vllm.outputs import CompletionOutput, RequestOutput
@@ -236,7 +237,8 @@ def _scheduler(arguments: Mapping[str, object]) -> Mapping[str, object]:
 
 def _prompt(prompt: Prompt) -> Any:
     if prompt.text is None:
-        return {"prompt_token_ids": list(prompt.token_ids)}
+        # As vLLM's own renderer would make it, on a thread of its own.
+        return tokens_input(list(prompt.token_ids))
     return {
         "prompt": prompt.text,
         "multi_modal_data": prompt.media,

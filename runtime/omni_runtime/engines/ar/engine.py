@@ -101,7 +101,8 @@ class ArEngine:
             sampling = {**asked.sampling, "stop_token_ids": ends}
             return model.vllm.generate_from_rows(request.request_id, rows, sampling, states_key)
         payload = payload_of(await gathered(request))
-        prompt = await self._thread.call(partial(model.prompts.prompt, payload))
+        make = partial(model.prompts.prompt, payload)
+        prompt = make() if model.prompts.are_tokens(payload) else await self._thread.call(make)
         return model.vllm.generate(request.request_id, prompt, asked.sampling, asked.adapter, states_key)
 
     @property

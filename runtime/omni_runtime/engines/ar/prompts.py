@@ -1,4 +1,4 @@
-"""From a request's payload to a prompt: chat template, tokenizer, media. Everything happens on the engine's thread."""
+"""From a request's payload to a prompt: chat template, tokenizer, media. All but tokens takes long, and has a thread."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,8 @@ from omni_runtime.engines.ar.messages import conversation_of, media_parts
 from omni_runtime.engines.ar.sampling import is_integer
 
 PROBE = "omni-probe"
-PARAMS = (messages.PARAM, "prompt_token_ids", "prompt")
+TOKENS = "prompt_token_ids"
+PARAMS = (messages.PARAM, TOKENS, "prompt")
 """What a payload may have, one of them, as the request's field is called."""
 
 
@@ -45,14 +46,19 @@ class Prompts:
 
     def prompt(self, payload: Payload) -> Prompt:
         """Raises OmniError if the payload has none, or one that does not fit."""
-        match next((param for param in PARAMS if param in payload), None):
+        match _param_of(payload):
             case messages.PARAM:
                 return self._fitting(self._of_messages(payload))
             case "prompt_token_ids":
-                return self._fitting(Prompt("prompt_token_ids", self._checked(payload["prompt_token_ids"])))
+                return self._fitting(Prompt(TOKENS, self._checked(payload[TOKENS])))
             case "prompt":
                 return self._fitting(self._of_text(payload))
         raise OmniError(ErrorCode.INVALID_REQUEST, f"the request has no prompt; give one of {', '.join(PARAMS)}")
+
+    @staticmethod
+    def are_tokens(payload: Payload) -> bool:
+        """Whether its prompt takes no time worth a thread."""
+        return _param_of(payload) == TOKENS
 
     @cached_property
     def _reads_parts(self) -> bool:
@@ -107,7 +113,7 @@ class Prompts:
             if len(checked) == len(ids):
                 return checked
         text = f"token ids must be integers from 0 to {self._vocabulary_size - 1}"
-        raise OmniError(ErrorCode.INVALID_REQUEST, text, "prompt_token_ids")
+        raise OmniError(ErrorCode.INVALID_REQUEST, text, TOKENS)
 
     def _fitting(self, prompt: Prompt) -> Prompt:
         """Of a prompt with media, only vLLM knows the length."""
@@ -118,6 +124,10 @@ class Prompts:
             text = f"the prompt has {length} tokens; with its answer it may have {self._max_length} at most"
             raise OmniError(ErrorCode.INVALID_REQUEST, text, prompt.param)
         return prompt
+
+
+def _param_of(payload: Payload) -> str | None:
+    return next((param for param in PARAMS if param in payload), None)
 
 
 def _kwargs(payload: Payload) -> Mapping[str, Value]:
