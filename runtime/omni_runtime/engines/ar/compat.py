@@ -52,8 +52,8 @@ REFUSALS = (getattr(exceptions, "VLLMClientError", exceptions.VLLMNotFoundError)
 HEEDS_BOUNDS = Version(vllm.__version__) >= Version("0.32")
 """Whether vLLM's own scheduler bounds each part of a streamed prompt by itself."""
 NOT_OF_ROWS = frozenset({"stop", "logprobs", "presence_penalty", "frequency_penalty"})
-"""Of what vLLM has made of a streamed input, it counts the last part alone: these penalties would hang on the parts. The
-repetition penalty counts the parts before as their prompt."""
+"""Of what it has made of a streamed input, vLLM counts the last part alone: these penalties would hang on the parts.
+The repetition penalty counts the parts before as their prompt."""
 SCHEDULERS = "omni_runtime.engines.ar.compat_scheduler"
 
 

@@ -1,4 +1,4 @@
-"""From a request's payload to a prompt: chat template, tokenizer, media. All but tokens takes long, and has a thread."""
+"""From a request's payload to a prompt: chat template, tokenizer, media. What is not tokens yet has a thread."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -31,8 +31,7 @@ UNCOMPILED_GRAPHS: Mapping[str, object] = {
 """A step of one token each is one graph of the model's own operators. A compiler would not see what is taken between
 the operators."""
 WITH_PROMPTS: Mapping[str, object] = {"cudagraph_mode": "FULL"}
-"""Steps with parts of prompts, too. It takes an attention that is planned as it was captured (`compat_attention`), which
-is NVIDIA's."""
+"""Parts of prompts, too. It takes an attention that is planned as it was captured (`compat_attention`): NVIDIA's."""
 WHOLE_MODEL = ArModel()
 """Without a family: any model that vLLM knows."""
 
