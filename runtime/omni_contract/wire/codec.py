@@ -271,6 +271,14 @@ def _is_plain(value: Value) -> TypeGuard[bool | int | float | str | None]:
     return kind in (str, float, bool, NoneType) or (kind is int and -(2**63) <= cast(int, value) < 2**63)
 
 
+def _are_plain_integers(items: Sequence[Value]) -> TypeGuard[Sequence[int]]:
+    """As the tokens of a prompt are: looked at by compiled code alone."""
+    if set(map(type, items)) != {int}:
+        return False
+    numbers = cast(Sequence[int], items)
+    return min(numbers) >= -(2**63) and max(numbers) < 2**63
+
+
 class _Writer:
     """Copies the tree of a payload without its arrays and raw bytes, and collects those."""
 
@@ -289,8 +297,10 @@ class _Writer:
             tree[key] = value if _is_plain(value) else self._value(value, (*path, key), depth)
         return tree
 
-    def _list(self, items: Sequence[Value], path: Path, depth: int) -> list[Json]:
+    def _list(self, items: Sequence[Value], path: Path, depth: int) -> Sequence[Json]:
         self._enter(len(items), path, depth)
+        if _are_plain_integers(items):
+            return items
         return [
             value if _is_plain(value) else self._value(value, (*path, index), depth)
             for index, value in enumerate(items)

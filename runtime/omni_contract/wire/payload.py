@@ -23,6 +23,9 @@ DTYPES: Mapping[str, int] = {
 """Element types that may travel, by torch's name, with their size in bytes."""
 
 
+NUMBERS = frozenset({bool, int, float})
+
+
 @dataclass(frozen=True)
 class Array:
     """A dense row-major array; `data` holds exactly `size_bytes` bytes and may be a view of shared memory."""
@@ -63,4 +66,4 @@ def data_bytes(value: Value) -> int:
         case dict() | Mapping():
             return sum(map(data_bytes, value.values()))
         case list() | tuple() | Sequence():
-            return sum(map(data_bytes, value))
+            return 0 if NUMBERS.issuperset(map(type, value)) else sum(map(data_bytes, value))

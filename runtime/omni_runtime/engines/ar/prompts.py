@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import TemplateError
 from transformers import AutoTokenizer
@@ -15,7 +15,6 @@ from omni_contract.wire.payload import Payload, Value
 from omni_runtime.engines.ar import messages
 from omni_runtime.engines.ar.media import MediaData, media_of
 from omni_runtime.engines.ar.messages import conversation_of, media_parts
-from omni_runtime.engines.ar.sampling import is_integer
 
 PROBE = "omni-probe"
 TOKENS = "prompt_token_ids"
@@ -108,9 +107,9 @@ class Prompts:
 
     def _checked(self, ids: Value) -> tuple[int, ...]:
         """An id outside of the vocabulary would end the engine, and with it everybody else's requests."""
-        if isinstance(ids, Sequence) and not isinstance(ids, str | bytes):
-            checked = tuple(item for item in ids if is_integer(item) and 0 <= item < self._vocabulary_size)
-            if len(checked) == len(ids):
+        if isinstance(ids, Sequence) and not isinstance(ids, str | bytes) and {int}.issuperset(map(type, ids)):
+            checked = tuple(cast(Sequence[int], ids))
+            if not checked or (min(checked) >= 0 and max(checked) < self._vocabulary_size):
                 return checked
         text = f"token ids must be integers from 0 to {self._vocabulary_size - 1}"
         raise OmniError(ErrorCode.INVALID_REQUEST, text, TOKENS)
