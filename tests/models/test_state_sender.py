@@ -1,7 +1,9 @@
 """States of the last layer leave vLLM's V2 runner with the requests that they are of, however a batch is filled up."""
 
+import asyncio
 import itertools
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +13,8 @@ import torch
 import zmq
 
 from omni_runtime.engines.ar.state_sender import send_states
+from omni_runtime.engines.ar.state_socket import StateSocket
+from omni_runtime.engines.ar.states import States
 from omni_runtime.engines.ar.takers import STATES_KEY
 
 pytestmark = pytest.mark.models
@@ -89,3 +93,22 @@ def test_a_step_of_nobody_who_wants_states_sends_nothing(sent):
 def test_inner_layers_are_refused_where_the_runner_keeps_them_to_itself():
     with pytest.raises(RuntimeError, match="gives its last layer alone"):
         send_states(Runner(), [0, -1], None, "inproc://nobody")
+
+
+async def test_many_rows_and_few_come_to_the_requests_that_they_are_of(tmp_path: Path):
+    """Of two layers; the rows of the prompt in the middle travel in frames of their own."""
+    width, counts = 1024, (3, 100, 2)
+    states = States((0, -1), tmp_path)
+    states.open()
+    with states.inbox() as first, states.inbox() as long, states.inbox() as last:
+        inboxes = (first, long, last)
+        table = numpy.array([(inbox.key, 0, count) for inbox, count in zip(inboxes, counts, strict=True)])
+        layers = [torch.randint(0, 255, (sum(counts), width), dtype=torch.uint8) for _ in range(2)]
+        StateSocket(states.address).send(table, layers)
+        start = 0
+        for inbox, count in zip(inboxes, counts, strict=True):
+            taken = await asyncio.wait_for(inbox.until(count), 5)
+            for layer, made in zip((0, -1), layers, strict=True):
+                assert bytes(taken[layer].data) == made[start : start + count].numpy().tobytes()
+            start += count
+    await states.close()

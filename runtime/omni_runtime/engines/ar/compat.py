@@ -54,6 +54,8 @@ HEEDS_BOUNDS = Version(vllm.__version__) >= Version("0.32")
 NOT_OF_ROWS = frozenset({"stop", "logprobs", "presence_penalty", "frequency_penalty"})
 """Of what it has made of a streamed input, vLLM counts the last part alone: these penalties would hang on the parts.
 The repetition penalty counts the parts before as their prompt."""
+FOR_ONE: Mapping[str, Any] = {"skip_clone": True}
+"""Parameters are made for each request, so vLLM need not copy them, deeply, for itself."""
 SCHEDULERS = "omni_runtime.engines.ar.compat_scheduler"
 
 
@@ -197,7 +199,7 @@ class Vllm:
     def _row_params(self, sampling: Mapping[str, Value]) -> SamplingParams:
         """For a streamed input, in which vLLM takes no stop texts; nor is there a tokenizer to make any."""
         taken = {name: value for name, value in sampling.items() if name not in NOT_OF_ROWS}
-        return SamplingParams(output_kind=RequestOutputKind.DELTA, detokenize=False, **cast(Any, taken))
+        return SamplingParams(output_kind=RequestOutputKind.DELTA, detokenize=False, **FOR_ONE, **cast(Any, taken))
 
     def _sampling_params(self, sampling: Mapping[str, Value], states_key: int | None) -> SamplingParams:
         """The request's own over what the checkpoint's generation_config.json says."""
@@ -205,7 +207,7 @@ class Vllm:
         if states_key is not None:
             # Positions whose keys and values are in the cache already are not computed, so they have no states.
             merged |= {"extra_args": {STATES_KEY: states_key}, "skip_reading_prefix_cache": True}
-        return SamplingParams(output_kind=RequestOutputKind.DELTA, **merged)
+        return SamplingParams(output_kind=RequestOutputKind.DELTA, **FOR_ONE, **merged)
 
 
 def _architectures(folder: Path) -> list[str]:

@@ -6,6 +6,7 @@ requests that share a step come out wrong. Here both go by the same bound, which
 """
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from vllm.v1.attention.backends.flash_attn import FlashAttentionBackend, FlashAttentionMetadataBuilder
@@ -14,9 +15,14 @@ from vllm.v1.attention.backends.flash_attn import FlashAttentionBackend, FlashAt
 class PlanOfCaptured(FlashAttentionMetadataBuilder):  # type: ignore[misc]
     """Plans a step as its graph was captured, if there are graphs for prompts."""
 
-    def build(self, common_prefix_len: int, common_attn_metadata: Any, fast_build: bool = False) -> Any:
+    @cached_property
+    def _holds_prompts(self) -> bool:
+        """Asked at each step, and settled before the first."""
         mode = self.compilation_config.cudagraph_mode
-        if mode.has_full_cudagraphs() and not mode.separate_routine():
+        return bool(mode.has_full_cudagraphs() and not mode.separate_routine())
+
+    def build(self, common_prefix_len: int, common_attn_metadata: Any, fast_build: bool = False) -> Any:
+        if self._holds_prompts:
             # No part is longer than all of the step, padded to its graph's size.
             longest = common_attn_metadata.num_actual_tokens
             common_attn_metadata = replace(common_attn_metadata, max_query_len=longest)

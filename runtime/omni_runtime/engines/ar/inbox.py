@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from omni_contract.wire.payload import DTYPES, Array
+from omni_runtime.engines.ar.state_frames import OWN_FRAME_BYTES
 
 Layers: TypeAlias = Mapping[int, Array]
 """Rows by layer, of the same positions."""
@@ -36,7 +37,12 @@ class Inbox:
         }
 
     def _cut(self, layer: int, size_bytes: int) -> memoryview:
-        whole = memoryview(b"".join(self._parts[layer]))
+        """A copy, unless these are rows with a frame of their own: others would be held with them."""
+        parts = self._parts[layer]
+        if len(parts) == 1 and len(parts[0]) == size_bytes >= OWN_FRAME_BYTES:
+            self._parts[layer] = []
+            return parts[0]
+        whole = memoryview(b"".join(parts))
         self._parts[layer] = [whole[size_bytes:]]
         return whole[:size_bytes]
 

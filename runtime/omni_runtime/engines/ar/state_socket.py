@@ -6,16 +6,24 @@ each of its turns would keep vLLM's from the next step, which takes the host lon
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, TypeAlias
 
+import numpy
 import torch
 import zmq
 
-from omni_runtime.engines.ar.state_rows import Integers
+from omni_runtime.engines.ar.state_frames import lines_of_frames
+from omni_runtime.engines.ar.state_rows import COUNT, Integers
 
+MORE = int(zmq.SNDMORE)
+"""Of a message; as a number, since flags are slow to put together."""
+Bytes: TypeAlias = "numpy.ndarray[Any, numpy.dtype[numpy.uint8]]"
+Kind: TypeAlias = tuple[torch.dtype, int, int]
+"""The dtype of rows, how many have room, and their width."""
 Located: TypeAlias = Mapping[int, Sequence[Sequence[int]]]
 """Where prompts with media are, by the requests' keys: each token in time, height and width."""
 
@@ -32,14 +40,13 @@ class StateSocket:
 
         From a device they are on their way from now on; whoever sees the end of the step calls `send_left` then.
         """
-        header = Header(table, tensors[0], located or {})
-        if tensors[0].device.type == "cpu":
+        header, device = Header(table, tensors[0], located or {}), tensors[0].device
+        if device.type == "cpu":
             self._send(header, [_bytes(tensor) for tensor in tensors])
             return
-        pages = [self._pages.filled(_bytes(tensor)) for tensor in tensors]
-        arrived = torch.cuda.Event()
-        arrived.record()
-        self._left.append(Left(header, pages, arrived))
+        pages = [self._pages.filled(tensor) for tensor in tensors]
+        pages[-1].filled.record(torch.cuda.current_stream(device))
+        self._left.append(Left(header, pages))
 
     def take_left(self) -> "list[Left]":
         """What steps have left here since this was called."""
@@ -49,26 +56,39 @@ class StateSocket:
     def send_left(self, messages: "Sequence[Left]") -> None:
         """Waits for the device, if it is not done."""
         for left in messages:
-            left.arrived.synchronize()
+            left.pages[-1].filled.synchronize()
             self._send(left.header, [page.content for page in left.pages])
             self._pages.give_back(left.pages)
 
-    def _send(self, header: "Header", contents: Sequence[torch.Tensor]) -> None:
-        self._socket.send_multipart([*header.frames(), *(content.numpy() for content in contents)])
+    def _send(self, header: "Header", contents: Sequence[Bytes]) -> None:
+        # Frame by frame: `send_multipart` looks at all of them first.
+        self._socket.send(header.text, MORE)
+        *others, last = [header.table, *header.cut(contents)]
+        for frame in others:
+            self._socket.send(frame, MORE)
+        self._socket.send(last)
 
 
 class Header:
-    """What the rows of a step are, and whose."""
+    """What the rows of a step are, and whose. The table is by itself, as it is."""
 
     def __init__(self, table: Integers, like: torch.Tensor, located: Located) -> None:
-        self._table = table
+        self.table = table
         self._like = like.dtype, like.shape[-1]
+        self._row_bytes = like.element_size() * like.shape[-1]
         self._located = located
 
-    def frames(self) -> list[bytes]:
-        """The table is by itself, as it is."""
-        head = _head(*self._like, list(self._located.items())) if self._located else _plain_head(*self._like)
-        return [head, self._table.tobytes()]
+    @property
+    def text(self) -> bytes:
+        return _head(*self._like, list(self._located.items())) if self._located else _plain_head(*self._like)
+
+    def cut(self, contents: Sequence[Bytes]) -> Iterator[Bytes]:
+        """The rows as frames, those of one layer after those of another."""
+        sizes_bytes = (self.table[:, COUNT] * self._row_bytes).tolist()
+        ends = [0, *accumulate(sizes_bytes)]
+        for content in contents:
+            for lines in lines_of_frames(sizes_bytes):
+                yield content[ends[lines.start] : ends[lines.stop]]
 
 
 @lru_cache
@@ -80,40 +100,47 @@ def _head(dtype: torch.dtype, width: int, located: Sequence[tuple[int, Sequence[
     return json.dumps({"dtype": str(dtype).removeprefix("torch."), "width": width, "located": located}).encode()
 
 
-@dataclass(frozen=True)
 class Page:
-    """`content` is the part of `memory` that a copy fills."""
+    """Page-locked memory for so many rows. `content` are its bytes, of which what was filled comes first."""
 
-    memory: torch.Tensor
-    content: torch.Tensor
+    def __init__(self, dtype: torch.dtype, room: int, width: int) -> None:
+        self.kind = dtype, room, width
+        self.filled = torch.cuda.Event()
+        self._memory = torch.empty((room, width), dtype=dtype, pin_memory=True)
+        self.content = _bytes(self._memory)
+
+    def fill(self, rows: torch.Tensor) -> None:
+        """It will be full once the device comes to it."""
+        self._memory[: len(rows)].copy_(rows, non_blocking=True)
 
 
 @dataclass(frozen=True)
 class Left:
-    """A step's message, whose pages are full once the event has happened."""
+    """A step's message, whose pages are full once the last one is."""
 
     header: Header
     pages: Sequence[Page]
-    arrived: Any
 
 
 class Pages:
-    """Page-locked memory in a few sizes. Making a piece takes longer than filling it, so each one is used again."""
+    """In a few sizes. Making a page takes longer than filling it, so each one is used again."""
 
     def __init__(self) -> None:
-        self._free: defaultdict[int, list[torch.Tensor]] = defaultdict(list)
+        self._free: defaultdict[Kind, list[Page]] = defaultdict(list)
 
-    def filled(self, content: torch.Tensor) -> Page:
-        """It will be, once the device comes to it."""
-        size_bytes = 1 << (content.numel() - 1).bit_length()
-        free = self._free[size_bytes]
-        memory = free.pop() if free else torch.empty(size_bytes, dtype=torch.uint8, pin_memory=True)
-        return Page(memory, memory[: content.numel()].copy_(content, non_blocking=True))
+    def filled(self, rows: torch.Tensor) -> Page:
+        count, width = rows.shape
+        kind = rows.dtype, 1 << (count - 1).bit_length(), width
+        free = self._free[kind]
+        page = free.pop() if free else Page(*kind)
+        page.fill(rows)
+        return page
 
     def give_back(self, pages: Sequence[Page]) -> None:
         for page in pages:
-            self._free[page.memory.numel()].append(page.memory)
+            self._free[page.kind].append(page)
 
 
-def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().contiguous().view(torch.uint8).view(-1)
+def _bytes(tensor: torch.Tensor) -> Bytes:
+    content: Bytes = tensor.detach().contiguous().view(torch.uint8).view(-1).numpy()
+    return content

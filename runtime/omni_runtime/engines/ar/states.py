@@ -16,6 +16,7 @@ import zmq.asyncio
 
 from omni_contract.wire.payload import DTYPES, Array
 from omni_runtime.engines.ar.inbox import Inbox
+from omni_runtime.engines.ar.state_frames import lines_of_frames
 
 
 class States:
@@ -55,20 +56,22 @@ class States:
             self._deliver([frame.buffer for frame in await socket.recv_multipart(copy=False)])
 
     def _deliver(self, frames: Sequence[memoryview]) -> None:
-        """A step's rows, those of one request after those of another, in a frame for each layer."""
-        header, table, layers = json.loads(bytes(frames[0])), frames[1].cast("q").tolist(), frames[2:]
+        """A step's rows, those of one request after those of another, layer by layer."""
+        header, table, rows = json.loads(bytes(frames[0])), frames[1].cast("q").tolist(), frames[2:]
         for key, positions in header["located"]:
             if (inbox := self._inboxes.get(key)) is not None:
                 inbox.positions = _located(positions)
         dtype, width = header["dtype"], header["width"]
         row_bytes = width * DTYPES[dtype]
-        start = 0
-        for key, first, rows in zip(table[::3], table[1::3], table[2::3], strict=True):
-            end = start + rows * row_bytes
-            if (inbox := self._inboxes.get(key)) is not None:
-                of_layers = {layer: data[start:end] for layer, data in zip(self.layers, layers, strict=True)}
-                inbox.add(first, of_layers, dtype, width)
-            start = end
+        keys, firsts, sizes_bytes = table[::3], table[1::3], [count * row_bytes for count in table[2::3]]
+        of_frames = lines_of_frames(sizes_bytes)
+        for place, lines in enumerate(of_frames):
+            layers, start = dict(zip(self.layers, rows[place :: len(of_frames)], strict=True)), 0
+            for key, first, size_bytes in zip(keys[lines], firsts[lines], sizes_bytes[lines], strict=True):
+                end = start + size_bytes
+                if (inbox := self._inboxes.get(key)) is not None:
+                    inbox.add(first, {layer: data[start:end] for layer, data in layers.items()}, dtype, width)
+                start = end
 
 
 def _located(positions: Sequence[Sequence[int]]) -> Array:
