@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from omni_contract.wire.errors import TransferError
+from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
 from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.connectors.protocol import MemoryPlace
@@ -39,6 +40,10 @@ async def consumer_in(memory: MemoryPlace) -> AsyncIterator[ConnectorSet]:
     await connectors.open()
     yield connectors
     await connectors.close()
+
+
+async def chunks_of(consumer: ConnectorSet, handle: Handle) -> list[Payload]:
+    return [chunk async for chunk in consumer.chunks(handle, PATIENCE_S)]
 
 
 def mappings(folder: Path, process: int | str = "self") -> list[str]:
@@ -195,6 +200,33 @@ async def test_auto_does_not_wait_for_shared_memory_but_takes_grpc(
         assert [handle.connector for handle in handles] == ["auto", "grpc", "grpc"]
         for seed, size_bytes in enumerate((5 * MIB, 5 * MIB, 9 * MIB)):
             assert await reader.get(handles[seed], PATIENCE_S) == payloads.raw(size_bytes, seed)
+
+
+async def test_large_chunks_of_autos_streams_lie_in_shared_memory_as_long_as_they_find_room(
+    memory: MemoryPlace, reader: ConnectorSet, tmp_path: Path
+) -> None:
+    sizes = (3 * MIB, 100, 3 * MIB, 3 * MIB, 0)
+    async with Peer(AUTO, memory, tmp_path, settings=SMALL) as peer:
+        handle = await peer.open_stream()
+        await peer.append(handle, *sizes)
+        # The third large one finds no room beside the others.
+        held_bytes = (await peer.census()).size_bytes
+        await peer.end_stream(handle)
+        assert await chunks_of(reader, handle) == [payloads.raw(size_bytes, n) for n, size_bytes in enumerate(sizes)]
+        shared, streamed = (reader.health()[name].counters for name in ("shm", "grpc"))
+        assert 6 * MIB < held_bytes and (shared.gets, streamed.chunks) == (2, len(sizes))
+        await reader.release(handle)
+        await peer.wait_free()
+
+
+async def test_a_consumer_elsewhere_reads_autos_streams(memory: MemoryPlace, tmp_path: Path) -> None:
+    async with Peer(AUTO, memory, tmp_path, settings=SMALL) as peer:
+        handle = await peer.open_stream()
+        await peer.append(handle, MIB, 100)
+        await peer.end_stream(handle)
+        async with consumer_in(MemoryPlace(memory.folder, "other-host")) as consumer:
+            assert await chunks_of(consumer, handle) == [payloads.raw(MIB, 0), payloads.raw(100, 1)]
+        await peer.wait_free()
 
 
 async def test_an_owner_that_drops_its_own_payload_does_not_map_its_arena_a_second_time(

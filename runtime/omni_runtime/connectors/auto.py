@@ -1,26 +1,31 @@
 """`auto`: inline for small payloads, shared memory where there is an arena with room, grpc for the rest.
 
 Decided for each payload when it is put. One in shared memory can be fetched over gRPC as well, since its producer does
-not know where the consumer will run: the handle's connector is then "auto", and the consumer decides.
+not know where the consumer will run: the handle's connector is then "auto", and the consumer decides. So it is for the
+large chunks of a stream, of which others travel over gRPC.
 """
-
-from collections.abc import AsyncIterator
 
 from omni_contract.wire.codec import EncodedPayload, encode
 from omni_contract.wire.names import FINAL
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import Handle
+from omni_runtime.connectors.elsewhere import ElsewhereConnector, Window
 from omni_runtime.connectors.grpc import GrpcConnector
 from omni_runtime.connectors.inline import INLINE_LIMIT_BYTES, InlineConnector
-from omni_runtime.connectors.protocol import Census, Connector, ConnectorContext
+from omni_runtime.connectors.protocol import Connector, ConnectorContext
 from omni_runtime.connectors.shm.connector import ShmConnector
 
+SHARED_CHUNK_BYTES = 128 * 2**10
+"""A chunk from this size on is worth a message about it."""
 
-class AutoConnector:
+
+class AutoConnector(ElsewhereConnector):
     """Its handles name the connector that was chosen, so consumers need not know of the choice."""
 
+    largest_inline_bytes = SHARED_CHUNK_BYTES
+
     def __init__(self, context: ConnectorContext) -> None:
-        self._context = context
+        super().__init__(context)
         self._inline = InlineConnector(context)
 
     @property
@@ -59,18 +64,6 @@ class AutoConnector:
     async def get(self, handle: Handle, remaining_s: float) -> Payload:
         return await self._of(handle).get(handle, remaining_s)
 
-    async def open_stream(self, request_id: str, edge: str, remaining_s: float) -> Handle:
-        return await self._grpc.open_stream(request_id, edge, remaining_s)
-
-    async def append(self, handle: Handle, chunk: Payload) -> None:
-        await self._grpc.append(handle, chunk)
-
-    async def end_stream(self, handle: Handle) -> None:
-        await self._grpc.end_stream(handle)
-
-    def chunks(self, handle: Handle, remaining_s: float) -> AsyncIterator[Payload]:
-        return self._grpc.chunks(handle, remaining_s)
-
     async def release(self, handle: Handle) -> None:
         is_own = handle.boot_id == self._context.boot_id
         await (self._grpc if is_own else self._of(handle)).release(handle)
@@ -78,14 +71,18 @@ class AutoConnector:
     def _of(self, handle: Handle) -> Connector:
         if handle.connector == "inline":
             return self._inline
-        is_shared = handle.connector == self._context.name and self._shm is not None and self._shm.can_read(handle)
-        return self._shm if is_shared and self._shm is not None else self._grpc
+        shm = self._shm if handle.connector == self._context.name and handle.locator else None
+        return shm if shm is not None and shm.can_read(handle) else self._grpc
 
-    def census(self) -> Census:
-        return Census(payloads=0, size_bytes=0)
-
-    async def wait_empty(self) -> None:
-        pass
+    async def _put_chunk(self, window: Window, stream: Handle, chunk: Payload) -> Handle | None:
+        """None, at once, if there is no room."""
+        if self._shm is None or not window.has_room:
+            return None
+        put = await self._shm.put_if_room(stream.request_id, stream.edge, encode(chunk), window.remaining_s)
+        if put is not None:
+            put.connector = self._context.name
+            window.add(put.key)
+        return put
 
     async def close(self) -> None:
         pass

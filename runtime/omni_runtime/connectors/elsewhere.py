@@ -22,10 +22,13 @@ from omni_runtime.connectors.stream import BUFFER_CHUNKS
 class ElsewhereConnector(ABC):
     """Base of connectors that only know how to put and get objects."""
 
+    largest_inline_bytes = INLINE_LIMIT_BYTES
+    """Of a chunk that travels in the stream itself."""
+
     def __init__(self, context: ConnectorContext) -> None:
         self._context = context
         self._store = context.store
-        self._windows: dict[str, _Window] = {}
+        self._windows: dict[str, Window] = {}
 
     @abstractmethod
     async def open(self) -> None: ...
@@ -41,7 +44,7 @@ class ElsewhereConnector(ABC):
 
     async def open_stream(self, request_id: str, edge: str, remaining_s: float) -> Handle:
         key = self._store.open_stream(remaining_s)
-        self._windows[key] = _Window(self._store, _now() + remaining_s)
+        self._windows[key] = Window(self._store, _now() + remaining_s)
         self._store.when_dropped(key, lambda: self._windows.pop(key).close())
         return self._handle(key, request_id, edge, remaining_s, HANDLE_KIND_STREAM)
 
@@ -106,15 +109,19 @@ class ElsewhereConnector(ABC):
 
     async def _append(self, handle: Handle, chunk: Payload) -> None:
         stream = self._store.stream(handle.key)
-        small = encode({"chunk": chunk})
-        if small.size_bytes <= INLINE_LIMIT_BYTES:
-            await stream.append(small)
-            return
-        window = self._windows[handle.key]
+        whole = encode({"chunk": chunk})
+        if whole.size_bytes > self.largest_inline_bytes:
+            put = await self._put_chunk(self._windows[handle.key], handle, chunk)
+            if put is not None:
+                whole = encode({"handle": put.SerializeToString()})
+        await stream.append(whole)
+
+    async def _put_chunk(self, window: "Window", stream: Handle, chunk: Payload) -> Handle | None:
+        """The handle of a chunk that ends with its window; None if it is to travel in the stream after all."""
         await window.wait_for_room()
-        put = await self.put(handle.request_id, handle.edge, chunk, window.deadline_s - _now())
+        put = await self.put(stream.request_id, stream.edge, chunk, window.remaining_s)
         window.add(put.key)
-        await stream.append(encode({"handle": put.SerializeToString()}))
+        return put
 
 
 class _Lost:
@@ -127,18 +134,26 @@ class _Lost:
         raise PayloadGoneError(f"the {self._service} no longer has the payload")
 
 
-class _Window:
+class Window:
     """The chunks of one stream that its consumer has not released yet."""
 
     def __init__(self, store: PayloadStore, deadline_s: float) -> None:
-        self.deadline_s = deadline_s
+        self._deadline_s = deadline_s
         self._store = store
         self._keys: set[str] = set()
         self._changed = asyncio.Event()
         self._is_closed = False
 
+    @property
+    def remaining_s(self) -> float:
+        return self._deadline_s - _now()
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._keys) < BUFFER_CHUNKS
+
     async def wait_for_room(self) -> None:
-        while len(self._keys) >= BUFFER_CHUNKS and not self._is_closed:
+        while not self.has_room and not self._is_closed:
             self._changed.clear()
             await self._changed.wait()
         self._check_open()

@@ -85,14 +85,17 @@ class StreamSender:
         room_bytes = BATCH_BYTES
         while self._due and room_bytes > 0:
             sent = self._streams[next(iter(self._due))]
-            part, size_bytes = sent.part(room_bytes)
+            # Filled in where it is: chunks are not copied once more.
+            part = batch.parts.add(number=sent.number)
+            size_bytes = sent.fill(part, room_bytes)
             room_bytes -= size_bytes
-            if size_bytes or part.is_end or part.gone:
-                batch.parts.append(part)
             if part.is_end or part.gone:
-                self._forget(part.number)
-            elif not sent.can_go_on:
-                del self._due[part.number]
+                self._forget(sent.number)
+                continue
+            if not size_bytes:
+                del batch.parts[-1]
+            if not sent.can_go_on:
+                del self._due[sent.number]
         return batch
 
 
@@ -100,7 +103,7 @@ class _Sent:
     """One stream, as far as it was sent."""
 
     def __init__(self, number: int, stream: ChunkStream) -> None:
-        self._number = number
+        self.number = number
         self._stream = stream
         self._pieces: deque[memoryview] = deque()
         """What is left of a large chunk."""
@@ -116,9 +119,9 @@ class _Sent:
     def can_go_on(self) -> bool:
         return bool(self._pieces) or (self._stream.has_chunks and self._has_room)
 
-    def part(self, room_bytes: int) -> tuple[StreamPart, int]:
-        """What may go now, which may be nothing, and its size."""
-        part, size_bytes = StreamPart(number=self._number), 0
+    def fill(self, part: StreamPart, room_bytes: int) -> int:
+        """Adds what may go now, which may be nothing; returns its size."""
+        size_bytes = 0
         try:
             if not self._pieces:
                 size_bytes = self._add_chunks(part, room_bytes)
@@ -126,9 +129,9 @@ class _Sent:
                 size_bytes += self._add_piece(part)
         except PayloadGoneError as error:
             part.gone = str(error)
-            return part, size_bytes
+            return size_bytes
         part.is_end = self._stream.is_complete and not self._pieces
-        return part, size_bytes
+        return size_bytes
 
     def _add_chunks(self, part: StreamPart, room_bytes: int) -> int:
         """Up to a large one, which is cut into pieces."""
