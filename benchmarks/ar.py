@@ -1,8 +1,9 @@
 """Tokens a second of an ar stage, over those of plain vLLM with the same model and settings: `python -m benchmarks.ar`.
 
 Ours is what a frontend has: an orchestrator, and a worker with the engine in it, each token a message. The peer is
-vLLM's AsyncLLM, driven in its own process. Both make the same tokens of the same prompts, in turns; of each pair of
-turns the ratio is taken, and for each batch size the median of the ratios. The figure is the worst batch size's.
+vLLM's AsyncLLM, driven in its own process. Both make the same tokens of the same prompts, in turns, each measured until
+the last token has come; of each pair of turns the ratio is taken, and for each batch size the median of the ratios. The
+figure is the worst batch size's. `ended_ms` says how long after our last token the last request was over in all stages.
 
 Without --model, a tiny one with random weights is made. With --hidden-layers our stage sends these layers' states with
 each token to a second process, beside the text; the peer's does not.
@@ -18,11 +19,11 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvloop
 
@@ -70,25 +71,51 @@ class Load:
         return range(self.input_tokens)
 
 
+@dataclass
+class Answered:
+    """One request's tokens, when the last of them came, and when all of its stages were done."""
+
+    tokens: int = 0
+    last_s: float = 0.0
+    ended_s: float = 0.0
+
+    def take(self, tokens: int) -> None:
+        self.tokens += tokens
+        if tokens:
+            self.last_s = time.perf_counter()
+
+
+class OurTurn(NamedTuple):
+    """`ended_s` is how long after the last token the last request was over."""
+
+    tokens_per_s: float
+    ended_s: float
+
+
 @dataclass(frozen=True)
 class Turns:
     """Tokens a second of one batch size, turn by turn."""
 
     batch: int
-    ours: Sequence[float]
+    ours: Sequence[OurTurn]
     peers: Sequence[float]
 
     @property
     def ratio(self) -> float:
-        return statistics.median(our / its for our, its in zip(self.ours, self.peers, strict=True))
+        return statistics.median(self._ratios)
+
+    @property
+    def _ratios(self) -> list[float]:
+        return [our.tokens_per_s / its for our, its in zip(self.ours, self.peers, strict=True)]
 
     def line(self) -> str:
         figures = {
             "batch": self.batch,
-            "ours_tok_s": round(statistics.median(self.ours), 1),
+            "ours_tok_s": round(statistics.median(our.tokens_per_s for our in self.ours), 1),
             "vllm_tok_s": round(statistics.median(self.peers), 1),
             "ratio": round(self.ratio, 3),
-            "ratios": [round(our / its, 3) for our, its in zip(self.ours, self.peers, strict=True)],
+            "ratios": [round(ratio, 3) for ratio in self._ratios],
+            "ended_ms": round(1000 * statistics.median(our.ended_s for our in self.ours), 1),
         }
         return json.dumps(figures)
 
@@ -118,7 +145,8 @@ class Peer:
 
 
 @contextmanager
-def running_peer(model: ResolvedModel, volumes: Path, log: Path) -> Iterator[Peer]:
+def starting_peer(model: ResolvedModel, volumes: Path, log: Path) -> Iterator[Peer]:
+    """It says a line once it is ready."""
     settings = settings_of(stage_file(model, STAGE, "benchmark", str(volumes)))
     plain = replace(settings, block=settings.block.model_copy(update={"hidden_layers": ()}))
     arguments = {name: value for name, value in plain.engine_arguments().items() if name not in OURS_ALONE}
@@ -132,40 +160,39 @@ def running_peer(model: ResolvedModel, volumes: Path, log: Path) -> Iterator[Pee
             text=True,
         )
     try:
-        peer = Peer(process, log)
-        peer.heard()
-        yield peer
+        yield Peer(process, log)
     finally:
         assert process.stdin
         process.stdin.close()
         process.wait(TIMEOUT_S)
 
 
-async def tokens_made(orchestrator: Orchestrator, prompt: list[int], tokens: int) -> int:
+async def answered(orchestrator: Orchestrator, prompt: list[int], tokens: int) -> Answered:
     asked = {"temperature": 0.0, "max_tokens": tokens, "ignore_eos": True}
     request = SessionRequest(f"ours-{next(numbers)}", {"prompt_token_ids": prompt}, asked, timeout_s=TIMEOUT_S)
-    made = 0
+    answer = Answered()
     async with orchestrator.submit(request) as session:
         async for event in session:
             if isinstance(event, FinalChunk) and event.stage == STAGE:
-                made += sum(len(_tokens(item)) for item in event.items)
-    return made
+                answer.take(sum(len(_tokens(item)) for item in event.items))
+    answer.ended_s = time.perf_counter()
+    return answer
 
 
-async def our_tokens_per_s(orchestrator: Orchestrator, prompts: list[list[int]], tokens: int) -> float:
-    began = time.perf_counter()
-    made = await asyncio.gather(*(tokens_made(orchestrator, prompt, tokens) for prompt in prompts))
-    seconds = time.perf_counter() - began
-    _check(sum(made), len(prompts) * tokens)
-    return sum(made) / seconds
+async def our_turn(orchestrator: Orchestrator, prompts: list[list[int]], tokens: int) -> OurTurn:
+    began_s = time.perf_counter()
+    answers = await asyncio.gather(*(answered(orchestrator, prompt, tokens) for prompt in prompts))
+    made, last_s = sum(answer.tokens for answer in answers), max(answer.last_s for answer in answers)
+    _check(made, len(prompts) * tokens)
+    return OurTurn(made / (last_s - began_s), max(answer.ended_s for answer in answers) - last_s)
 
 
 async def measure(orchestrator: Orchestrator, peer: Peer, load: Load, rounds: int) -> Turns:
     """The first turn of each warms up."""
-    ours, peers = [], []
+    ours, peers = list[OurTurn](), list[float]()
     for salt in range(rounds + 1):
         prompts = load.prompts(salt)
-        ours.append(await our_tokens_per_s(orchestrator, prompts, load.output_tokens))
+        ours.append(await our_turn(orchestrator, prompts, load.output_tokens))
         peers.append(await asyncio.to_thread(peer.tokens_per_s, prompts, load.output_tokens))
         await asyncio.sleep(SETTLE_S)
     return Turns(load.batch, ours[1:], peers[1:])
@@ -177,9 +204,20 @@ async def both_sides(options: argparse.Namespace) -> AsyncIterator[tuple[Orchest
         folder = options.model.absolute() if options.model else _tiny_model(Path(made) / "tiny")
         machine = find_devices(Path("/dev"), os.environ) if options.device == "cuda" else Machine({})
         model = resolved(options, folder.name, machine)
-        async with running_model(model, folder.parent, machine) as orchestrator:
-            with running_peer(model, folder.parent, Path(made) / "vllm.log") as peer:
-                yield orchestrator, peer
+        ours, its = (
+            running_model(model, folder.parent, machine),
+            starting_peer(model, folder.parent, Path(made) / "log"),
+        )
+        async with AsyncExitStack() as sides:
+            # While one measures what memory is left, the other must take none.
+            if options.kv_cache_size:
+                peer = sides.enter_context(its)
+                orchestrator = await sides.enter_async_context(ours)
+            else:
+                orchestrator = await sides.enter_async_context(ours)
+                peer = sides.enter_context(its)
+            await asyncio.to_thread(peer.heard)
+            yield orchestrator, peer
 
 
 def resolved(options: argparse.Namespace, folder: str, machine: Machine) -> ResolvedModel:
@@ -192,6 +230,7 @@ def resolved(options: argparse.Namespace, folder: str, machine: Machine) -> Reso
         # Prompts are unlike each other, and ours with hidden states would have to compute them again.
         "prefix_caching": False,
         **({"memory_utilization": options.memory_fraction} if on_device else {}),
+        **({"kv_cache_size": options.kv_cache_size} if options.kv_cache_size else {}),
     }
     accelerator = {"pool": "nvidia" if on_device else "cpu"}
     writer = {"name": STAGE, "ar": block, "output": {"modality": "text"}, "accelerator": accelerator}
@@ -231,6 +270,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--dtype", default="float32", help="of weights and states (default: %(default)s)")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--memory-fraction", type=float, default=0.4, help="of the device, for each of the two sides")
+    parser.add_argument("--kv-cache-size", help='of each of the two, as in "8Gi"; they start at the same time then')
     parser.add_argument("--hidden-layers", type=int, nargs="*", default=[], help="whose states leave with each token")
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8, 16], help="requests at once")
     parser.add_argument("--input-tokens", type=int, default=64)
