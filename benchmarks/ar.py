@@ -153,7 +153,8 @@ def starting_peer(model: ResolvedModel, volumes: Path, log: Path) -> Iterator[Pe
     with log.open("w") as said:
         process = subprocess.Popen(
             [sys.executable, str(PEER), json.dumps(arguments | {"model": str(volumes / settings.folder.name)})],
-            env={**os.environ, **plain.environment},
+            # Its sockets would stay behind anywhere else.
+            env={**os.environ, **plain.environment, "VLLM_RPC_BASE_PATH": str(log.parent)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=said,

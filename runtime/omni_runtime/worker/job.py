@@ -74,8 +74,7 @@ class Job:
         )
         self._measures = Measures() if start.measured else None
         deadline_s = self._begun_s + start.remaining_ms / 1000
-        self._transfers = Transfers(self._stage, self.request_id, deadline_s, self._span, self._measures)
-        self._transfers.parts = parts
+        self._transfers = Transfers(self._stage, self.request_id, deadline_s, self._span, self._measures, parts)
         if not start.remaining_ms:
             self._expire()
         self._task = tasks.create_task(self._run(start))

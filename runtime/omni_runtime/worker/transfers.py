@@ -26,21 +26,27 @@ Made: TypeAlias = bytes | Handle
 class Transfers:
     """`handles` are the payloads held for others; `streams` are the inputs that are still being made.
 
-    `measures` is None unless the frontend wants to know what each edge took.
+    `measures` is None unless the frontend wants to know what each edge took. `parts` are of the client's input, before
+    what its start has of it.
     """
 
     def __init__(
-        self, stage: Stage, request_id: str, deadline_s: float, span: Span, measures: Measures | None = None
+        self,
+        stage: Stage,
+        request_id: str,
+        deadline_s: float,
+        span: Span,
+        measures: Measures | None = None,
+        parts: Sequence[bytes] = (),
     ) -> None:
         self.request_id = request_id
         self.handles: list[Handle] = []
         self.streams: dict[str, IncomingStream] = {}
-        self.parts: Sequence[bytes] = ()
-        """Of the client's input, before what its start has of it."""
         self.stage = stage
         self._deadline_s = deadline_s
         self._span = span
         self._measures = measures
+        self._parts = parts
         self._outgoing: list[OutgoingStream] = []
 
     @property
@@ -141,8 +147,8 @@ class Transfers:
 
     def _inline(self, item: Input) -> Payload:
         began_s, data = time.monotonic(), item.inline
-        if self.parts and item.edge == FINAL:
-            data, self.parts = b"".join((*self.parts, data)), ()
+        if self._parts and item.edge == FINAL:
+            data, self._parts = b"".join((*self._parts, data)), ()
         payload = decode_inline(data, item.edge, self.request_id)
         self._got(item.edge, len(data), began_s)
         return self._taken(item.edge, payload)
