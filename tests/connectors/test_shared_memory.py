@@ -226,7 +226,8 @@ async def test_a_consumer_elsewhere_reads_autos_streams(memory: MemoryPlace, tmp
         await peer.end_stream(handle)
         async with consumer_in(MemoryPlace(memory.folder, "other-host")) as consumer:
             assert await chunks_of(consumer, handle) == [payloads.raw(MIB, 0), payloads.raw(100, 1)]
-        await peer.wait_free()
+            await consumer.release(handle)
+            await peer.wait_free()
 
 
 async def test_an_owner_that_drops_its_own_payload_does_not_map_its_arena_a_second_time(
