@@ -110,15 +110,20 @@ cases: install ## What of the inventories and of the reported faults is covered 
 
 # ---- test ----
 
+.PHONY: packages
+packages: install ## Debian packages that tests need and this machine lacks, as root on Debian 12
+	@$(PYTHON) -m tests.cluster packages
+
 LEVELS := unit schedules models api connectors local chaos control cluster
 
 .PHONY: test
 test: ## Every level from nothing, one line each with its time
 	@$(MAKE) install
+	$(MAKE) packages
 	$(PYTHON) -m tests.levels
 
 .PHONY: $(addprefix test-,$(LEVELS))
-$(addprefix test-,$(LEVELS)): test-%: install
+$(addprefix test-,$(LEVELS)): test-%: packages
 	$(PYTHON) -m tests.levels $*
 
 .PHONY: test-model-long

@@ -14,6 +14,7 @@ from tests.cluster.control import ControlPlane, Size
 from tests.cluster.control_flags import Ports
 from tests.cluster.errors import ClusterError
 from tests.cluster.kind.cluster import KindCluster
+from tests.cluster.kind.packages import ensure_packages_of_tests
 from tests.cluster.programs import Programs, ensure
 from tests.cluster.recipes import CONTROL, RECIPES
 from tests.cluster.settings import Settings
@@ -27,6 +28,10 @@ def programs(arguments: argparse.Namespace, settings: Settings, steps: Steps) ->
     built = ensure(settings, [RECIPES[name] for name in arguments.groups or RECIPES], steps)
     if arguments.paths:
         print("\n".join(f"{name} {path}" for name, path in built.items()))
+
+
+def packages(arguments: argparse.Namespace, settings: Settings, steps: Steps) -> None:
+    ensure_packages_of_tests(settings, steps)
 
 
 def control_up(arguments: argparse.Namespace, settings: Settings, steps: Steps) -> None:
@@ -89,6 +94,7 @@ def _plane(arguments: argparse.Namespace, settings: Settings, steps: Steps) -> C
 
 
 COMMANDS: tuple[tuple[str, Run, str], ...] = (
+    ("packages", packages, "install the Debian packages that tests need and this machine lacks"),
     ("programs", programs, "build the Go programs that the cache lacks"),
     ("control-up", control_up, "start a control plane as plain processes, with fake accelerator nodes"),
     ("control-down", control_down, "end the control plane and remove its state"),

@@ -1,4 +1,4 @@
-"""Debian packages that the own dockerd and the node image need; what is missing is installed."""
+"""Debian packages that tests, the own dockerd and the node image need; what is missing is installed."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ PACKAGES = (
     "openssl",
     "zstd",
 )
+OF_TESTS = (*PACKAGES, "libibverbs1", "libnuma1")
+"""Mooncake's libraries need the last two."""
 RELEASE = "bookworm"  # its systemd 252 is the last that runs in a container on cgroup v1
 
 
@@ -40,14 +42,24 @@ def require_root(what: str) -> None:
         raise NotRoot(what)
 
 
+def ensure_packages_of_tests(settings: Settings, steps: Steps) -> None:
+    """As root on Debian 12; elsewhere each test that lacks something says what."""
+    try:
+        require_root("apt-get")
+        require_debian()
+    except ClusterError:
+        return
+    ensure_packages(settings, steps, OF_TESTS)
+
+
 def require_debian(release_file: Path = Path("/etc/os-release")) -> None:
     lines = release_file.read_text().splitlines() if release_file.exists() else []
     if f"VERSION_CODENAME={RELEASE}" not in lines:
         raise WrongSystem(next((line for line in lines if line.startswith("PRETTY_NAME=")), "no os-release"))
 
 
-def ensure_packages(settings: Settings, steps: Steps) -> None:
-    absent = missing(PACKAGES, _installed())
+def ensure_packages(settings: Settings, steps: Steps, wanted: tuple[str, ...] = PACKAGES) -> None:
+    absent = missing(wanted, _installed())
     if not absent:
         return
     with steps.step(f"apt-get install {' '.join(absent)}"):

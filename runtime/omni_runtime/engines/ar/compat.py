@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import Any, cast
 
 import vllm
@@ -41,6 +41,7 @@ from omni_runtime.engines.ar.step import Candidate, Chosen, FinishReason, Step
 from omni_runtime.engines.ar.takers import STATES_KEY
 from omni_runtime.engines.protocol import EngineDiedError, UnusableEngineError
 from omni_runtime.families.protocol import RowSource
+from omni_runtime.private_folder import OpenToOthersError, PrivateFolder
 
 logging.getLogger("vllm").setLevel(logging.ERROR)
 
@@ -66,9 +67,8 @@ class Vllm:
         """Starts vLLM's processes and loads the model; blocks until that is done."""
         look_at_models(_architectures(Path(str(arguments["model"]))))
         register_models(cast(Mapping[str, Any], arguments.get("additional_config", {})).get(MODELS_KEY, {}))
-        # Processes that end at once leave their sockets behind.
-        self._sockets = TemporaryDirectory(prefix=f"omni-vllm-{os.getpid()}-", ignore_cleanup_errors=True)
-        os.environ["VLLM_RPC_BASE_PATH"] = self._sockets.name
+        self._sockets = _private_folder()
+        os.environ["VLLM_RPC_BASE_PATH"] = str(self._sockets.path)
         others = multiprocessing.active_children()
         self._llm = AsyncLLM.from_engine_args(_engine_args(arguments))
         self._processes = [child for child in multiprocessing.active_children() if child not in others]
@@ -77,7 +77,7 @@ class Vllm:
     @property
     def sockets(self) -> Path:
         """A folder for sockets that nobody else may enter; it goes when this is shut down."""
-        return Path(self._sockets.name)
+        return self._sockets.path
 
     @property
     def vocabulary_size(self) -> int:
@@ -194,7 +194,7 @@ class Vllm:
         self._llm.shutdown(timeout=0)
         for process in self._processes:
             process.join()
-        self._sockets.cleanup()
+        self._sockets.close()
 
     def _row_params(self, sampling: Mapping[str, Value]) -> SamplingParams:
         """For a streamed input, in which vLLM takes no stop texts; nor is there a tokenizer to make any."""
@@ -208,6 +208,14 @@ class Vllm:
             # Positions whose keys and values are in the cache already are not computed, so they have no states.
             merged |= {"extra_args": {STATES_KEY: states_key}, "skip_reading_prefix_cache": True}
         return SamplingParams(output_kind=RequestOutputKind.DELTA, **FOR_ONE, **merged)
+
+
+def _private_folder() -> PrivateFolder:
+    """Processes that end at once leave their sockets behind; what is left of one that was killed, the next removes."""
+    try:
+        return PrivateFolder(Path(gettempdir(), f"omni-vllm-{os.getuid()}"))
+    except OpenToOthersError as error:
+        raise UnusableEngineError(str(error)) from error
 
 
 def _architectures(folder: Path) -> list[str]:

@@ -30,6 +30,7 @@ from omni_runtime.engines.ar.step_recorder import StepRecorder
 from omni_runtime.engines.ar.whole_prompts import WholePrompts
 
 PR_SET_PDEATHSIG = 1
+FILE = "file://"
 ATTENTION = "omni_runtime.engines.ar.compat_attention.CapturedAttention"
 
 logging.getLogger("vllm").setLevel(logging.ERROR)
@@ -44,6 +45,13 @@ class OneProcess(UniProcExecutor):  # type: ignore[misc]
         register_models(self.vllm_config.additional_config.get(MODELS_KEY, {}))
         super()._init_executor()
         _prepare(self)
+
+    def _distributed_args(self) -> tuple[str, int, int]:
+        """The file by which a group of one finds itself goes with the sockets; elsewhere vLLM leaves it behind."""
+        place, rank, local_rank = super()._distributed_args()
+        if place.startswith(FILE):
+            place = f"{FILE}{os.environ['VLLM_RPC_BASE_PATH']}/{place.rpartition('/')[2]}"
+        return place, rank, local_rank
 
 
 class ProcessPerDevice(MultiprocExecutor):  # type: ignore[misc]
