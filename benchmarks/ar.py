@@ -2,8 +2,8 @@
 
 Ours is what a frontend has: an orchestrator, and a worker with the engine in it, each token a message. The peer is
 vLLM's AsyncLLM, driven in its own process. Both make the same tokens of the same prompts, in turns, each measured until
-the last token has come; of each pair of turns the ratio is taken, and for each batch size the median of the ratios. The
-figure is the worst batch size's. `ended_ms` says how long after our last token the last request was over in all stages.
+its last request is over, ours in all stages; of each pair of turns the ratio is taken, and for each batch size the
+median of the ratios. The figure is the worst batch size's. `ended_ms` is what of ours lies behind the last token.
 
 Without --model, a tiny one with random weights is made. With --hidden-layers our stage sends these layers' states with
 each token to a second process, beside the text; the peer's does not.
@@ -185,7 +185,8 @@ async def our_turn(orchestrator: Orchestrator, prompts: list[list[int]], tokens:
     answers = await asyncio.gather(*(answered(orchestrator, prompt, tokens) for prompt in prompts))
     made, last_s = sum(answer.tokens for answer in answers), max(answer.last_s for answer in answers)
     _check(made, len(prompts) * tokens)
-    return OurTurn(made / (last_s - began_s), max(answer.ended_s for answer in answers) - last_s)
+    ended_s = max(answer.ended_s for answer in answers)
+    return OurTurn(made / (ended_s - began_s), ended_s - last_s)
 
 
 async def measure(orchestrator: Orchestrator, peer: Peer, load: Load, rounds: int) -> Turns:

@@ -86,7 +86,7 @@ def test_speech_about_words_a_picture_and_sound_is_that_of_transformers_alone_an
 def test_streamed_sound_is_that_of_the_whole_answer_for_words_that_were_drawn_too(client: OpenAI) -> None:
     for request in (ASKED, SAMPLED):
         whole = samples(answered(client, message(CHATS[1]), request))
-        # How many frames are decoded together hangs on when they come, and with it the last bit of a sum.
+        # Once a sample differed by one. Inferred: how many frames are decoded together hangs on when they come.
         assert_same_sound(streamed_samples(client, message(CHATS[1]), request), whole)
 
 
