@@ -65,7 +65,7 @@ async def frames(talker: Any, request: StageRequest) -> list[list[int]]:
     async for event in talker.run(request):
         if isinstance(event, StageItem):
             array = event.payload["codes"]
-            assert isinstance(array, Array) and (array.dtype, array.shape[0]) == ("int32", 4) and array.shape[1]
+            assert isinstance(array, Array) and (array.dtype, array.shape) == ("int32", (4, 1))
             made += numpy.frombuffer(array.data, dtype=numpy.int32).reshape(array.shape).T.tolist()
         else:
             assert isinstance(event, StageUsage) and event.output_tokens == len(made)

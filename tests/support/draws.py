@@ -62,8 +62,8 @@ def values_of(array: object, kind: Any) -> Any:
 async def assert_a_seed_draws_the_same(setups: Setups, speaker: Speaker) -> None:
     """In several runs alone and once in a crowd, of every setup; and so do the seeds of its neighbours there."""
     first, others = None, list[Drawn]()
-    for replicas in SETUPS:
-        async with setups.model(replicas) as model:
+    for setup, replicas in enumerate(SETUPS):
+        async with setups.model(setup) as model:
             ours, neighbours = await drawn(model, speaker)
         first, others = first or ours[0], others or neighbours
         for one, other in zip([*ours, *neighbours], [first] * len(ours) + others, strict=True):

@@ -10,7 +10,6 @@ import multiprocessing
 import os
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, cast
@@ -123,7 +122,8 @@ class Vllm:
     async def generate_from_rows(
         self, request_id: str, rows: RowSource, sampling: Mapping[str, Value], states_key: int | None = None
     ) -> AsyncGenerator[Step, None]:
-        """As `generate`, with rows for input: as many tokens are made as rows have come. It ends with `rows`' own end.
+        """As `generate`, with rows for input: as many tokens are made as rows have come, and each is a step of its own.
+        It ends with `rows`' own end.
 
         The rows are read while tokens are made, and closed when this is.
         """
@@ -138,10 +138,12 @@ class Vllm:
             outputs = self._llm.generate(feed.inputs(), feed.params(1), request_id)
             async with aclosing(_steps(outputs)) as steps:
                 async for step in steps:
-                    feed.made(step.token_ids)
-                    yield replace(step, finish_reason=feed.finish_reason)
-                    if feed.finish_reason is not None:
-                        return
+                    # A reader that is late gets several at once; how they are cut into chunks must not hang on that.
+                    for token_id in step.token_ids:
+                        feed.made(token_id)
+                        yield Step((token_id,), finish_reason=feed.finish_reason)
+                        if feed.finish_reason is not None:
+                            return
 
     async def weight_bytes(self) -> int:
         """Of all ranks."""

@@ -45,9 +45,9 @@ class RowFeed:
         params.extra_args = None if rows is None else {**self._extra, ROWS_KEY: rows}
         return params
 
-    def made(self, token_ids: tuple[int, ...]) -> None:
-        self._tokens += token_ids
-        if self._tokens[-1] in (self._params.stop_token_ids or ()):
+    def made(self, token_id: int) -> None:
+        self._tokens.append(token_id)
+        if token_id in (self._params.stop_token_ids or ()):
             self.finish_reason = "stop"
         elif len(self._tokens) >= self._limit:
             self.finish_reason = "length"
