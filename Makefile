@@ -111,7 +111,7 @@ cases: install ## What of the inventories and of the reported faults is covered 
 # ---- test ----
 
 .PHONY: packages
-packages: install ## Debian packages that tests need and this machine lacks, as root on Debian 12
+packages: install ## The system's libraries that packages of Python need, as root on Debian 12
 	@$(PYTHON) -m tests.cluster packages
 
 LEVELS := unit schedules models api connectors local chaos control cluster

@@ -206,18 +206,12 @@ async def both_sides(options: argparse.Namespace) -> AsyncIterator[tuple[Orchest
         folder = options.model.absolute() if options.model else _tiny_model(Path(made) / "tiny")
         machine = find_devices(Path("/dev"), os.environ) if options.device == "cuda" else Machine({})
         model = resolved(options, folder.name, machine)
-        ours, its = (
-            running_model(model, folder.parent, machine),
-            starting_peer(model, folder.parent, Path(made) / "log"),
-        )
         async with AsyncExitStack() as sides:
+            its = starting_peer(model, folder.parent, Path(made) / "vllm.log")
             # While one measures what memory is left, the other must take none.
-            if options.kv_cache_size:
-                peer = sides.enter_context(its)
-                orchestrator = await sides.enter_async_context(ours)
-            else:
-                orchestrator = await sides.enter_async_context(ours)
-                peer = sides.enter_context(its)
+            peer = sides.enter_context(its) if options.kv_cache_size else None
+            orchestrator = await sides.enter_async_context(running_model(model, folder.parent, machine))
+            peer = peer or sides.enter_context(its)
             await asyncio.to_thread(peer.heard)
             yield orchestrator, peer
 

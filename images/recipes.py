@@ -8,11 +8,15 @@ PREFIX = "localhost/omni-operator"
 
 # bookworm's Python is the one that the locked environments are made for
 SUITE = "bookworm"
-PACKAGES = (
-    "ca-certificates",
+OF_PYTHON = (
     "libcurl4",  # mooncake
     "libibverbs1",  # mooncake
     "libnuma1",  # vllm on CPU, else it fails with a misleading message
+)
+"""Libraries of the system that packages of Python need."""
+PACKAGES = (
+    "ca-certificates",
+    *OF_PYTHON,
     "python3",
     "tini",
 )

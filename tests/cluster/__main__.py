@@ -10,11 +10,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from images.recipes import OF_PYTHON
 from tests.cluster.control import ControlPlane, Size
 from tests.cluster.control_flags import Ports
 from tests.cluster.errors import ClusterError
 from tests.cluster.kind.cluster import KindCluster
-from tests.cluster.kind.packages import ensure_packages_of_tests
+from tests.cluster.packages import ensure_if_possible
 from tests.cluster.programs import Programs, ensure
 from tests.cluster.recipes import CONTROL, RECIPES
 from tests.cluster.settings import Settings
@@ -31,7 +32,7 @@ def programs(arguments: argparse.Namespace, settings: Settings, steps: Steps) ->
 
 
 def packages(arguments: argparse.Namespace, settings: Settings, steps: Steps) -> None:
-    ensure_packages_of_tests(settings, steps)
+    ensure_if_possible(settings, steps, OF_PYTHON)
 
 
 def control_up(arguments: argparse.Namespace, settings: Settings, steps: Steps) -> None:
@@ -94,7 +95,7 @@ def _plane(arguments: argparse.Namespace, settings: Settings, steps: Steps) -> C
 
 
 COMMANDS: tuple[tuple[str, Run, str], ...] = (
-    ("packages", packages, "install the Debian packages that tests need and this machine lacks"),
+    ("packages", packages, "install the system's libraries that packages of Python need and this machine lacks"),
     ("programs", programs, "build the Go programs that the cache lacks"),
     ("control-up", control_up, "start a control plane as plain processes, with fake accelerator nodes"),
     ("control-down", control_down, "end the control plane and remove its state"),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tests.cluster.commands import run, run_logged
 from tests.cluster.errors import ClusterError, MissingProgram
+from tests.cluster.packages import FOR_C, ensure_if_possible
 from tests.cluster.recipes import KUBERNETES_VERSION_VARIABLES, Recipe
 from tests.cluster.settings import Settings
 from tests.cluster.steps import Steps
@@ -45,6 +46,8 @@ def ensure(settings: Settings, recipes: Sequence[Recipe], steps: Steps) -> Progr
     """Build what the cache lacks. Safe to call from several processes at once."""
     for recipe in recipes:
         if not home(settings, recipe).is_dir():
+            if recipe.cgo:
+                ensure_if_possible(settings, steps, FOR_C)
             with steps.step(f"build {recipe.name}: {' '.join(recipe.programs)}"):
                 _build_once(settings, recipe)
     return Programs(settings, recipes)

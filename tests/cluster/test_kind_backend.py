@@ -7,8 +7,8 @@ import pytest
 
 from tests.cluster.errors import CommandFailed
 from tests.cluster.kind.backend import reason_against_docker, reason_against_image
-from tests.cluster.kind.packages import WrongSystem, missing, require_debian
 from tests.cluster.kind.sandbox import may_raise_limits
+from tests.cluster.packages import WrongSystem, missing, require_debian
 
 IMAGE = "kindest/node:v1@sha256:0"
 

@@ -25,7 +25,7 @@ class Step:
 
 @pytest.fixture
 def bound(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What vLLM's own builder is given as longest part, by the mode of its graphs."""
+    """What vLLM's own builder is given as longest part, by the mode of its graphs. It needs a device to run."""
     monkeypatch.setattr(FlashAttentionMetadataBuilder, "build", lambda self, prefix, step, fast: step.max_query_len)
 
     def bound(mode: CUDAGraphMode) -> int:

@@ -28,7 +28,7 @@ from omni_contract.wire.layouts import (
     gaps_between,
     layout_of,
 )
-from omni_contract.wire.payload import DTYPES, Array, Payload, Value
+from omni_contract.wire.payload import DTYPES, Array, Payload, Value, are_integers
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | dict[str, Json] | None"
 Head: TypeAlias = dict[str, Any]
@@ -41,6 +41,7 @@ Slot: TypeAlias = tuple[Sequence[Json], int, str | None, tuple[int, ...]]
 MAGIC = b"OMNI"
 FORMAT = 1
 PRELUDE = struct.Struct("<4sB3xI4x")
+LEAST_INTEGER, MOST_INTEGER = -(2**63), 2**63 - 1
 
 
 class CodecError(ValueError):
@@ -268,15 +269,7 @@ def _named(path: Sequence[Json]) -> str:
 def _is_plain(value: Value) -> TypeGuard[bool | int | float | str | None]:
     """True for what JSON has as it is: most values, so that they need no closer look."""
     kind = type(value)
-    return kind in (str, float, bool, NoneType) or (kind is int and -(2**63) <= cast(int, value) < 2**63)
-
-
-def _are_plain_integers(items: Sequence[Value]) -> TypeGuard[Sequence[int]]:
-    """As the tokens of a prompt are: looked at by compiled code alone."""
-    if set(map(type, items)) != {int}:
-        return False
-    numbers = cast(Sequence[int], items)
-    return min(numbers) >= -(2**63) and max(numbers) < 2**63
+    return kind in (str, float, bool, NoneType) or (kind is int and LEAST_INTEGER <= cast(int, value) <= MOST_INTEGER)
 
 
 class _Writer:
@@ -299,7 +292,7 @@ class _Writer:
 
     def _list(self, items: Sequence[Value], path: Path, depth: int) -> Sequence[Json]:
         self._enter(len(items), path, depth)
-        if _are_plain_integers(items):
+        if are_integers(items, LEAST_INTEGER, MOST_INTEGER):
             return items
         return [
             value if _is_plain(value) else self._value(value, (*path, index), depth)
@@ -322,7 +315,7 @@ class _Writer:
             # Before Mapping, which is slow to find out that it does not match.
             case list() | tuple():
                 return self._list(value, path, depth + 1)
-            case int() if not -(2**63) <= value < 2**63:
+            case int() if not LEAST_INTEGER <= value <= MOST_INTEGER:
                 raise CodecError(f"{_named(path)}: {value} does not fit into 64 bits")
             case int() | float() | str():
                 return value

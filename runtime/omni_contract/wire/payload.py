@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard, cast
 
 DTYPES: Mapping[str, int] = {
     "bool": 1,
@@ -24,6 +24,7 @@ DTYPES: Mapping[str, int] = {
 
 
 NUMBERS = frozenset({bool, int, float})
+"""Kinds that carry nothing but themselves."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,14 @@ Value: TypeAlias = (
     "bool | int | float | str | bytes | memoryview | Array | Sequence[Value] | Mapping[str, Value] | None"
 )
 Payload: TypeAlias = Mapping[str, Value]
+
+
+def are_integers(items: Sequence[Value], least: int, most: int) -> TypeGuard[Sequence[int]]:
+    """Whether all are within these bounds. Compiled code alone looks at each, as prompts are long."""
+    if not {int}.issuperset(map(type, items)):
+        return False
+    numbers = cast(Sequence[int], items)
+    return not numbers or (min(numbers) >= least and max(numbers) <= most)
 
 
 def data_bytes(value: Value) -> int:

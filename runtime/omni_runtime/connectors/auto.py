@@ -74,11 +74,11 @@ class AutoConnector(ElsewhereConnector):
         shm = self._shm if handle.connector == self._context.name and handle.locator else None
         return shm if shm is not None and shm.can_read(handle) else self._grpc
 
-    async def _put_chunk(self, window: Window, stream: Handle, chunk: Payload) -> Handle | None:
+    async def _put_item(self, window: Window, stream: Handle, item: Payload, encoded: EncodedPayload) -> Handle | None:
         """None, at once, if there is no room."""
         if self._shm is None or not window.has_room:
             return None
-        put = await self._shm.put_if_room(stream.request_id, stream.edge, encode(chunk), window.remaining_s)
+        put = await self._shm.put_if_room(stream.request_id, stream.edge, encoded, window.remaining_s)
         if put is not None:
             put.connector = self._context.name
             window.add(put.key)

@@ -8,7 +8,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 
-from omni_contract.wire.codec import encode
+from omni_contract.wire.codec import EncodedPayload, encode
 from omni_contract.wire.errors import StreamDroppedError, TransferError
 from omni_contract.wire.payload import Payload
 from omni_contract.wire.stage_pb2 import HANDLE_KIND_OBJECT, HANDLE_KIND_STREAM, Handle, HandleKind
@@ -62,13 +62,11 @@ class ElsewhereConnector(ABC):
     async def chunks(self, handle: Handle, remaining_s: float) -> AsyncIterator[Payload]:
         deadline_s = _now() + remaining_s
         async for item in self._owner.chunks(handle, remaining_s):
-            if "chunk" in item:
-                yield _checked_map(item["chunk"], handle)
-                continue
-            chunk = Handle.FromString(_checked_bytes(item.get("handle"), handle))
-            payload = await self.get(chunk, deadline_s - _now())
-            await self.release(chunk)
-            yield payload
+            if "chunk" not in item:
+                put = Handle.FromString(_checked_bytes(item.get("handle"), handle))
+                item = await self.get(put, deadline_s - _now())
+                await self.release(put)
+            yield _checked_map(item.get("chunk"), handle)
 
     async def release(self, handle: Handle) -> None:
         await self._owner.release(handle)
@@ -108,18 +106,20 @@ class ElsewhereConnector(ABC):
         return handle
 
     async def _append(self, handle: Handle, chunk: Payload) -> None:
-        stream = self._store.stream(handle.key)
-        whole = encode({"chunk": chunk})
-        if whole.size_bytes > self.largest_inline_bytes:
-            put = await self._put_chunk(self._windows[handle.key], handle, chunk)
+        stream, item = self._store.stream(handle.key), {"chunk": chunk}
+        encoded = encode(item)
+        if encoded.size_bytes > self.largest_inline_bytes:
+            put = await self._put_item(self._windows[handle.key], handle, item, encoded)
             if put is not None:
-                whole = encode({"handle": put.SerializeToString()})
-        await stream.append(whole)
+                encoded = encode({"handle": put.SerializeToString()})
+        await stream.append(encoded)
 
-    async def _put_chunk(self, window: "Window", stream: Handle, chunk: Payload) -> Handle | None:
-        """The handle of a chunk that ends with its window; None if it is to travel in the stream after all."""
+    async def _put_item(
+        self, window: "Window", stream: Handle, item: Payload, encoded: EncodedPayload
+    ) -> Handle | None:
+        """The handle of an item that ends with its window; None if it is to travel in the stream after all."""
         await window.wait_for_room()
-        put = await self.put(stream.request_id, stream.edge, chunk, window.remaining_s)
+        put = await self.put(stream.request_id, stream.edge, item, window.remaining_s)
         window.add(put.key)
         return put
 

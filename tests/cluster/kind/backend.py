@@ -13,8 +13,8 @@ from typing import Protocol
 from tests.cluster.commands import run
 from tests.cluster.errors import ClusterError
 from tests.cluster.kind.node_image import NodeImage
-from tests.cluster.kind.packages import ensure_packages, require_debian, require_root
 from tests.cluster.kind.sandbox import Sandbox
+from tests.cluster.packages import ensure_packages, require_debian, require_root
 from tests.cluster.ports import require_free
 from tests.cluster.processes import Background
 from tests.cluster.programs import Programs, ensure

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.cluster.commands import run_logged
 from tests.cluster.errors import ClusterError
-from tests.cluster.kind.packages import RELEASE
+from tests.cluster.packages import RELEASE
 from tests.cluster.settings import Settings
 from tests.cluster.steps import Steps
 

@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 import torch
-from vllm import ModelRegistry
+from vllm import ModelRegistry, envs
 from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
 from vllm.v1.executor.multiproc_executor import MultiprocExecutor
 from vllm.v1.executor.uniproc_executor import UniProcExecutor
@@ -50,7 +50,7 @@ class OneProcess(UniProcExecutor):  # type: ignore[misc]
         """The file by which a group of one finds itself goes with the sockets; elsewhere vLLM leaves it behind."""
         place, rank, local_rank = super()._distributed_args()
         if place.startswith(FILE):
-            place = f"{FILE}{os.environ['VLLM_RPC_BASE_PATH']}/{place.rpartition('/')[2]}"
+            place = f"{FILE}{envs.VLLM_RPC_BASE_PATH}/{place.rpartition('/')[2]}"
         return place, rank, local_rank
 
 

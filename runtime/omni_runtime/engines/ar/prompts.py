@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from jinja2 import TemplateError
 from transformers import AutoTokenizer
 
 from omni_contract.wire.errors import ErrorCode, OmniError
-from omni_contract.wire.payload import Payload, Value
+from omni_contract.wire.payload import Payload, Value, are_integers
 from omni_runtime.engines.ar import messages
 from omni_runtime.engines.ar.media import MediaData, media_of
 from omni_runtime.engines.ar.messages import conversation_of, media_parts
@@ -107,11 +107,10 @@ class Prompts:
 
     def _checked(self, ids: Value) -> tuple[int, ...]:
         """An id outside of the vocabulary would end the engine, and with it everybody else's requests."""
-        if isinstance(ids, Sequence) and not isinstance(ids, str | bytes) and {int}.issuperset(map(type, ids)):
-            checked = tuple(cast(Sequence[int], ids))
-            if not checked or (min(checked) >= 0 and max(checked) < self._vocabulary_size):
-                return checked
-        text = f"token ids must be integers from 0 to {self._vocabulary_size - 1}"
+        most = self._vocabulary_size - 1
+        if isinstance(ids, Sequence) and not isinstance(ids, str | bytes) and are_integers(ids, 0, most):
+            return tuple(ids)
+        text = f"token ids must be integers from 0 to {most}"
         raise OmniError(ErrorCode.INVALID_REQUEST, text, TOKENS)
 
     def _fitting(self, prompt: Prompt) -> Prompt:

@@ -30,10 +30,10 @@ def _number(least: float, most: float = inf, demand: str = "") -> Rule:
 
 def _integer(least: int, most: int = MAX_INTEGER) -> Rule:
     demand = f"an integer of at least {least}" if most == MAX_INTEGER else f"an integer from {least} to {most}"
-    return Rule(lambda value: is_integer(value) and least <= value <= most, demand)
+    return Rule(lambda value: _is_integer(value) and least <= value <= most, demand)
 
 
-def is_integer(value: Value) -> TypeGuard[int]:
+def _is_integer(value: Value) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 

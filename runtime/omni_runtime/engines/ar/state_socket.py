@@ -86,9 +86,8 @@ class Header:
         """The rows as frames, those of one layer after those of another."""
         sizes_bytes = (self.table[:, COUNT] * self._row_bytes).tolist()
         ends = [0, *accumulate(sizes_bytes)]
-        for content in contents:
-            for lines in lines_of_frames(sizes_bytes):
-                yield content[ends[lines.start] : ends[lines.stop]]
+        pieces = [slice(ends[lines.start], ends[lines.stop]) for lines in lines_of_frames(sizes_bytes)]
+        return (content[piece] for content in contents for piece in pieces)
 
 
 @lru_cache

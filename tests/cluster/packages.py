@@ -1,4 +1,5 @@
-"""Debian packages that tests, the own dockerd and the node image need; what is missing is installed."""
+"""Debian packages that the own dockerd, the node image and builds with a C compiler need, and what packages of Python
+need of the system; what is missing is installed."""
 
 from __future__ import annotations
 
@@ -14,18 +15,15 @@ PACKAGES = (
     "docker.io",
     "mmdebstrap",
     "jq",
-    "libseccomp-dev",
-    "pkg-config",
-    "gcc",
-    "libc6-dev",
     "iproute2",
     "util-linux",
     "tini",
     "openssl",
     "zstd",
 )
-OF_TESTS = (*PACKAGES, "libibverbs1", "libnuma1")
-"""Mooncake's libraries need the last two."""
+FOR_C = ("libseccomp-dev", "pkg-config", "gcc", "libc6-dev")
+"""For programs of Go that are built with a C compiler."""
+RELEASE_FILE = Path("/etc/os-release")
 RELEASE = "bookworm"  # its systemd 252 is the last that runs in a container on cgroup v1
 
 
@@ -42,20 +40,19 @@ def require_root(what: str) -> None:
         raise NotRoot(what)
 
 
-def ensure_packages_of_tests(settings: Settings, steps: Steps) -> None:
-    """As root on Debian 12; elsewhere each test that lacks something says what."""
-    try:
-        require_root("apt-get")
-        require_debian()
-    except ClusterError:
-        return
-    ensure_packages(settings, steps, OF_TESTS)
+def require_debian(release_file: Path = RELEASE_FILE) -> None:
+    if not _is_debian(release_file):
+        names = (line for line in _lines(release_file) if line.startswith("PRETTY_NAME="))
+        raise WrongSystem(next(names, "no os-release"))
 
 
-def require_debian(release_file: Path = Path("/etc/os-release")) -> None:
-    lines = release_file.read_text().splitlines() if release_file.exists() else []
-    if f"VERSION_CODENAME={RELEASE}" not in lines:
-        raise WrongSystem(next((line for line in lines if line.startswith("PRETTY_NAME=")), "no os-release"))
+def ensure_if_possible(settings: Settings, steps: Steps, wanted: tuple[str, ...]) -> None:
+    """As root on Debian 12; elsewhere it says what may be missing, and who needs it fails by itself."""
+    is_debian = _is_debian(RELEASE_FILE)
+    if is_debian and os.geteuid() == 0:
+        ensure_packages(settings, steps, wanted)
+    elif absent := missing(wanted, _installed() if is_debian else set()):
+        print(f"not installed, as that takes root on Debian {RELEASE}, whose names these are: {', '.join(absent)}")
 
 
 def ensure_packages(settings: Settings, steps: Steps, wanted: tuple[str, ...] = PACKAGES) -> None:
@@ -71,6 +68,14 @@ def ensure_packages(settings: Settings, steps: Steps, wanted: tuple[str, ...] = 
 
 def missing(wanted: tuple[str, ...], installed: set[str]) -> list[str]:
     return [package for package in wanted if package not in installed]
+
+
+def _is_debian(release_file: Path) -> bool:
+    return f"VERSION_CODENAME={RELEASE}" in _lines(release_file)
+
+
+def _lines(release_file: Path) -> list[str]:
+    return release_file.read_text().splitlines() if release_file.exists() else []
 
 
 def _installed() -> set[str]:
