@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from mmap import PAGESIZE
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +14,8 @@ import pytest
 import torch
 import zmq
 
+from omni_runtime.engines.ar.state_frames import IN_MESSAGE, read_head
+from omni_runtime.engines.ar.state_ring import RING_BYTES, RingReader, Way
 from omni_runtime.engines.ar.state_sender import send_states
 from omni_runtime.engines.ar.state_socket import StateSocket
 from omni_runtime.engines.ar.states import States
@@ -28,6 +32,7 @@ class Runner:
 
     padded: int = 0
     execute_model_state: Any = None
+    device = torch.device("cpu")
     computed: dict[str, int] = field(default_factory=dict)
 
     def execute_model(self, scheduled: Any) -> None:
@@ -54,61 +59,95 @@ class Runner:
         self.execute_model(SimpleNamespace(scheduled_new_reqs=requests, finished_req_ids=finished, counts=counts))
 
 
+class Receiver:
+    """The worker's end, as plainly as can be."""
+
+    def __init__(self) -> None:
+        self._ring = RingReader()
+        self._socket = zmq.Context.instance().socket(zmq.PULL)
+        # A name is free again a little after its socket was closed.
+        self._socket.bind(f"inproc://states-{next(NUMBERS)}")
+        self.way = Way(self._socket.LAST_ENDPOINT.decode(), self._ring.path)
+
+    def received(self) -> tuple[list[list[int]], list[int]]:
+        """The table, and the rows of a byte each."""
+        assert self._socket.poll(2000)
+        head, *frames = self._socket.recv_multipart()
+        begin, lines, _ = read_head(memoryview(head))
+        rows = b"".join(frames) if begin == IN_MESSAGE else self._ring.step(begin, sum(count for _, _, count in lines))
+        return lines, list(rows)
+
+    def has_more(self) -> bool:
+        return bool(self._socket.poll(0))
+
+    def close(self) -> None:
+        self._socket.close(linger=0)
+        self._ring.close()
+
+
 @pytest.fixture
-def sent():
-    socket = zmq.Context.instance().socket(zmq.PULL)
-    # A name is free again a little after its socket was closed.
-    socket.bind(f"inproc://states-{next(NUMBERS)}")
-    yield socket
-    socket.close(linger=0)
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
 
 
-def received(socket: Any) -> tuple[list[list[int]], list[int]]:
-    """The table, and the rows behind it."""
-    assert socket.poll(2000)
-    _, table, rows = socket.recv_multipart()
-    return numpy.frombuffer(table, dtype=numpy.int64).reshape(-1, 3).tolist(), list(rows)
-
-
-def test_each_step_sends_the_rows_of_those_who_want_them(sent):
+def test_each_step_sends_the_rows_of_those_who_want_them(receiver: Receiver):
     runner = Runner(padded=4)
-    send_states(runner, [-1], None, sent.LAST_ENDPOINT.decode())
+    send_states(runner, [-1], None, receiver.way)
     runner.step({"a": 7, "b": None, "c": 9}, {"a": 2, "b": 3, "c": 1})
-    assert received(sent) == ([[7, 0, 2], [9, 0, 1]], [0, 1, 5])
+    assert receiver.received() == ([[7, 0, 2], [9, 0, 1]], [0, 1, 5])
     runner.step({}, {"a": 1, "b": 1, "c": 1})
-    assert received(sent) == ([[7, 2, 1], [9, 1, 1]], [0, 2])
+    assert receiver.received() == ([[7, 2, 1], [9, 1, 1]], [0, 2])
     runner.step({}, {"c": 1, "a": 1}, frozenset("b"))
-    assert received(sent) == ([[9, 2, 1], [7, 3, 1]], [0, 1])
+    assert receiver.received() == ([[9, 2, 1], [7, 3, 1]], [0, 1])
 
 
-def test_a_step_of_nobody_who_wants_states_sends_nothing(sent):
+def test_a_step_of_nobody_who_wants_states_sends_nothing(receiver: Receiver):
     runner = Runner()
-    send_states(runner, [-1], None, sent.LAST_ENDPOINT.decode())
+    send_states(runner, [-1], None, receiver.way)
     runner.step({"a": None}, {"a": 4})
     runner.step({"b": 5}, {"b": 2}, frozenset("a"))
-    assert received(sent) == ([[5, 0, 2]], [0, 1])
-    assert not sent.poll(0)
+    assert receiver.received() == ([[5, 0, 2]], [0, 1])
+    assert not receiver.has_more()
 
 
 def test_inner_layers_are_refused_where_the_runner_keeps_them_to_itself():
     with pytest.raises(RuntimeError, match="gives its last layer alone"):
-        send_states(Runner(), [0, -1], None, "inproc://nobody")
+        send_states(Runner(), [0, -1], None, Way("inproc://nobody", ""))
 
 
-async def test_many_rows_and_few_come_to_the_requests_that_they_are_of(tmp_path: Path):
-    """Of two layers; the rows of the prompt in the middle travel in frames of their own."""
-    width, counts = 1024, (3, 100, 2)
-    states = States((0, -1), tmp_path)
+@pytest.mark.parametrize("ring_bytes", [RING_BYTES, PAGESIZE], ids=["in the ring", "in the message"])
+async def test_many_rows_and_few_come_to_the_requests_that_they_are_of(tmp_path: Path, ring_bytes: int):
+    """Of two layers, step after step; in a message, the rows of the prompt in the middle have frames of their own."""
+    width, counts, steps = 1024, (3, 100, 2), 80
+    states = States((0, -1), tmp_path, ring_bytes)
     states.open()
+    socket = StateSocket(states.way, torch.device("cpu"))
     with states.inbox() as first, states.inbox() as long, states.inbox() as last:
         inboxes = (first, long, last)
-        table = numpy.array([(inbox.key, 0, count) for inbox, count in zip(inboxes, counts, strict=True)])
-        layers = [torch.randint(0, 255, (sum(counts), width), dtype=torch.uint8) for _ in range(2)]
-        StateSocket(states.address).send(table, layers)
-        start = 0
-        for inbox, count in zip(inboxes, counts, strict=True):
-            taken = await asyncio.wait_for(inbox.until(count), 5)
-            for layer, made in zip((0, -1), layers, strict=True):
-                assert bytes(taken[layer].data) == made[start : start + count].numpy().tobytes()
-            start += count
+        for step in range(steps):
+            lines = [(inbox.key, step * count, count) for inbox, count in zip(inboxes, counts, strict=True)]
+            layers = [torch.randint(0, 255, (sum(counts), width), dtype=torch.uint8) for _ in range(2)]
+            socket.send(numpy.array(lines), layers)
+            start = 0
+            for inbox, count in zip(inboxes, counts, strict=True):
+                taken = await asyncio.wait_for(inbox.until((step + 1) * count), 5)
+                for layer, made in zip((0, -1), layers, strict=True):
+                    assert bytes(taken[layer].data) == made[start : start + count].numpy().tobytes()
+                start += count
+    await states.close()
+
+
+async def test_a_worker_that_is_late_gets_all_rows_in_the_ring_and_in_messages(tmp_path: Path):
+    """There is room for a few steps."""
+    states = States((-1,), tmp_path, 8 * PAGESIZE)
+    states.open()
+    socket = StateSocket(states.way, torch.device("cpu"))
+    with states.inbox() as inbox:
+        rows = torch.arange(20 * PAGESIZE).remainder(251).to(torch.uint8).reshape(20, PAGESIZE)
+        for number, row in enumerate(rows):
+            socket.send(numpy.array([(inbox.key, number, 1)]), [row[None]])
+        taken = await asyncio.wait_for(inbox.until(len(rows)), 5)
+        assert bytes(taken[-1].data) == rows.numpy().tobytes()
     await states.close()

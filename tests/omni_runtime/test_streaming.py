@@ -277,7 +277,8 @@ async def test_a_consumer_whose_stream_never_goes_on_ends_at_the_deadline(tmp_pa
     thinker = ItemsEngine(5)
     thinker.allow(2)
     async with running_model(speaker({}), tmp_path, {"thinker": thinker}) as model:
-        with pytest.raises(OmniError, match="unfinished: thinker") as caught:
+        # Frontend and worker have the same deadline: either may say so first.
+        with pytest.raises(OmniError, match=r'unfinished: thinker|passed at stage "thinker"') as caught:
             await answer(model, timeout_s=0.3)
         assert caught.value.code is ErrorCode.DEADLINE_EXCEEDED
         await until_idle(model)

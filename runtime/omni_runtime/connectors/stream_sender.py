@@ -9,8 +9,11 @@ from omni_contract.wire.stage_pb2 import ChunkBatch, Handle, ReadBatch, ReadMess
 from omni_runtime.connectors.budget import PayloadGoneError
 from omni_runtime.connectors.stream import ChunkStream
 
-BATCH_BYTES = 2**20
-"""Chunks travel together up to about so much; a larger one goes in pieces of this size."""
+BATCH_BYTES = 4 * 2**20
+"""Chunks travel together up to about so much. A busy worker sends one batch in each turn of its loop: if they were
+small, what it makes would pile up."""
+PIECE_BYTES = 2**20
+"""A larger chunk goes in pieces."""
 AHEAD_CHUNKS = 16
 AHEAD_BYTES = 4 * 2**20
 """What may be on its way of one stream beyond the chunks that its consumer has worked through."""
@@ -139,8 +142,8 @@ class _Sent:
         while size_bytes < room_bytes and self._has_room and (chunk := self._stream.take()) is not None:
             self._ahead.append(chunk.size_bytes)
             self._ahead_bytes += chunk.size_bytes
-            if chunk.size_bytes > BATCH_BYTES:
-                self._pieces.extend(chunk.slices(BATCH_BYTES))
+            if chunk.size_bytes > PIECE_BYTES:
+                self._pieces.extend(chunk.slices(PIECE_BYTES))
                 break
             part.chunks.append(chunk.to_bytes())
             size_bytes += chunk.size_bytes

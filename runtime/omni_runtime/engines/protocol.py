@@ -60,6 +60,8 @@ class StageItem(NamedTuple):
 
     edge: str
     payload: Payload
+    is_last: bool = False
+    """Of this edge. An engine that knows saves a message; one that does not just ends."""
 
 
 class StageNothing(NamedTuple):

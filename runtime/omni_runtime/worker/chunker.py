@@ -8,7 +8,7 @@ from omni_contract.wire.payload import Payload
 
 
 class Chunker:
-    """Every item is in exactly one chunk, in order, and the chunk after `end` is the last."""
+    """Every item is in exactly one chunk, in order, and one chunk is the last."""
 
     def __init__(self, settings: StreamingSpec) -> None:
         self._settings = settings
@@ -16,16 +16,16 @@ class Chunker:
         self._items: list[Payload] = []
         self._context: deque[Payload] = deque(maxlen=settings.left_context_frames)
 
-    def add(self, item: Payload) -> Chunk | None:
-        """The chunk that the item completes."""
+    def add(self, item: Payload, is_last: bool = False) -> Chunk | None:
+        """The chunk that the item completes. After the last one, nothing follows."""
         self._items.append(item)
-        return self._cut() if len(self._items) == self._due else None
+        return self._cut(is_last) if is_last or len(self._items) == self._due else None
 
     def end(self) -> Chunk:
-        """The items that are left, which may be none: nobody knows of an item that it is the last when it comes."""
+        """The items that are left, which may be none, where nobody knew of the last item that it was."""
         return self._cut(is_last=True)
 
-    def _cut(self, is_last: bool = False) -> Chunk:
+    def _cut(self, is_last: bool) -> Chunk:
         chunk = Chunk(tuple(self._items), tuple(self._context), is_last)
         self._context.extend(self._items)
         self._items.clear()

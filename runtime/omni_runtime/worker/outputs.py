@@ -51,7 +51,7 @@ class Outputs:
         if event.edge not in self._writers:
             self._begin(event.edge)
         self._transfers.stage.schemas.check_made(event.edge, event.payload)
-        await self._writers[event.edge].item(event.payload)
+        await self._writers[event.edge].item(event.payload, event.is_last)
 
     def nothing(self, event: StageNothing) -> None:
         self._begin(event.edge)
@@ -65,7 +65,7 @@ class Outputs:
         if self._missing:
             raise OmniError(ErrorCode.STAGE_FAILED, f"the engine produced nothing for {sorted(self._missing)}")
         if self._writers:
-            await together(writer.end() for writer in self._writers.values())
+            await together(writer.end() for writer in self._writers.values() if not writer.has_ended)
 
     def _writer(self, edge: str) -> "_Writer":
         if edge == FINAL:
@@ -81,8 +81,9 @@ class _Writer(Protocol):
     """The items of one edge on their way."""
 
     is_wanted: bool
+    has_ended: bool
 
-    async def item(self, item: Payload) -> None: ...
+    async def item(self, item: Payload, is_last: bool) -> None: ...
 
     async def end(self) -> None: ...
 
@@ -90,7 +91,7 @@ class _Writer(Protocol):
 class _Whole:
     """All items at the end."""
 
-    is_wanted = True
+    is_wanted, has_ended = True, False
 
     def __init__(self, transfers: Transfers, announce: Announce, edge: str) -> None:
         self._transfers = transfers
@@ -98,7 +99,7 @@ class _Whole:
         self._edge = edge
         self._items: list[Payload] = []
 
-    async def item(self, item: Payload) -> None:
+    async def item(self, item: Payload, is_last: bool) -> None:
         self._items.append(item)
 
     async def end(self) -> None:
@@ -112,18 +113,20 @@ class _Parts:
     is_wanted = True
 
     def __init__(self, transfers: Transfers, announce: Announce, ahead: asyncio.Semaphore) -> None:
+        self.has_ended = False
         self._transfers = transfers
         self._announce = announce
         self._ahead = ahead
 
-    async def item(self, item: Payload) -> None:
+    async def item(self, item: Payload, is_last: bool) -> None:
         await self._ahead.acquire()
-        await self._send(Chunk((item,)))
+        await self._send(Chunk((item,), is_last=is_last))
 
     async def end(self) -> None:
         await self._send(Chunk((), is_last=True))
 
     async def _send(self, chunk: Chunk) -> None:
+        self.has_ended = chunk.is_last
         await self._announce(FINAL, await self._transfers.put(FINAL, chunk.payload()), not chunk.is_last)
 
 
@@ -132,14 +135,15 @@ class _Stream:
 
     def __init__(self, transfers: Transfers, announce: Announce, edge: str, settings: StreamingSpec) -> None:
         self.is_wanted = True
+        self.has_ended = False
         self._transfers = transfers
         self._announce = announce
         self._edge = edge
         self._chunker = Chunker(settings)
         self._stream: OutgoingStream | None = None
 
-    async def item(self, item: Payload) -> None:
-        chunk = self._chunker.add(item)
+    async def item(self, item: Payload, is_last: bool) -> None:
+        chunk = self._chunker.add(item, is_last)
         if chunk is not None:
             await self._send(chunk)
 
@@ -148,6 +152,7 @@ class _Stream:
 
     async def _send(self, chunk: Chunk) -> None:
         """A consumer that has ended wants no more: the stage goes on for the others."""
+        self.has_ended = chunk.is_last
         if not self.is_wanted:
             return
         try:

@@ -34,7 +34,8 @@ class WriterEngine(SteppingEngine[Writer]):
         payload = payload_of(await gathered(request))
         writer = self._admitted()
         sampling = self._asked(request)
-        inbox = Inbox() if writer.tells_states and set(request.outputs) != {FINAL} else None
+        layers = writer.told_layers if set(request.outputs) != {FINAL} else ()
+        inbox = Inbox(layers) if layers else None
         top = sampling.get("logprobs")
         text = TextItems(writer.spelling, top if isinstance(top, int) else None)
         answer = Answer(request.outputs, text, self._part, inbox)
@@ -54,9 +55,8 @@ class WriterEngine(SteppingEngine[Writer]):
 
 
 def _keep(inbox: Inbox, written: Written) -> None:
-    arrays = {layer: to_array(rows) for layer, rows in written.states.items()}
-    kind = next(iter(arrays.values()))
-    rows = {layer: array.data for layer, array in arrays.items()}
+    arrays = [to_array(written.states[layer]) for layer in inbox.layers]
+    count, width = arrays[0].shape
     if written.positions is not None:
         inbox.positions = to_array(written.positions)
-    inbox.add(written.first, rows, kind.dtype, kind.shape[-1])
+    inbox.add(written.first, count, [array.data for array in arrays], (arrays[0].dtype, width))

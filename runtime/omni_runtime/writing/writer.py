@@ -70,8 +70,9 @@ class Writer:
         self.spelling = Spelling(reader.prompts.tokenizer)
 
     @property
-    def tells_states(self) -> bool:
-        return bool(self._layers.hidden_layers)
+    def told_layers(self) -> Sequence[int]:
+        """Whose states it tells."""
+        return self._layers.hidden_layers
 
     @property
     def modules(self) -> Sequence[torch.nn.Module]:

@@ -20,7 +20,7 @@ from omni_runtime.connectors.arrivals import Arrivals
 from omni_runtime.connectors.connector_set import ConnectorSet
 from omni_runtime.connectors.serving import PayloadServicer
 from omni_runtime.connectors.store import PayloadStore
-from omni_runtime.connectors.stream_sender import AHEAD_CHUNKS, BATCH_BYTES, StreamSender
+from omni_runtime.connectors.stream_sender import AHEAD_CHUNKS, PIECE_BYTES, StreamSender
 
 LONG_S = 20.0
 
@@ -117,16 +117,16 @@ async def test_a_stream_that_nobody_reads_on_holds_nobody_up(world: World):
 
 
 async def test_a_chunk_that_is_larger_than_a_message_comes_whole_and_in_its_turn(world: World):
-    handle, sizes = await world.opened(), [5, 3 * BATCH_BYTES + 1, 6, BATCH_BYTES, 0]
+    handle, sizes = await world.opened(), [5, 3 * PIECE_BYTES + 1, 6, PIECE_BYTES, 0]
     await world.append(handle, *sizes)
     await world.end(handle)
     assert await world.all_of(handle) == chunks(sizes)
 
 
 async def test_a_chunk_that_is_larger_than_the_consumer_holds_ends_its_stream_alone(tmp_path: Path):
-    async with running_world(tmp_path, consumer_bytes=3 * BATCH_BYTES) as world, asyncio.timeout(LONG_S):
+    async with running_world(tmp_path, consumer_bytes=3 * PIECE_BYTES) as world, asyncio.timeout(LONG_S):
         large, small = await world.opened(), await world.opened()
-        await world.append(large, 1, 4 * BATCH_BYTES)
+        await world.append(large, 1, 4 * PIECE_BYTES)
         await world.append(small, 1)
         await world.end(small)
         stream = world.chunks(large)
@@ -164,7 +164,7 @@ async def test_whoever_reads_after_all_others_have_ended_gets_a_call_of_their_ow
 
 @pytest.mark.case("runtime:S5")
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.lists(st.integers(0, 5_000) | st.just(BATCH_BYTES), max_size=40), max_size=3), st.integers(0, 3))
+@given(st.lists(st.lists(st.integers(0, 5_000) | st.just(PIECE_BYTES), max_size=40), max_size=3), st.integers(0, 3))
 def test_each_consumer_sees_its_chunks_however_they_travel(streams: list[list[int]], pauses: int):
     asyncio.run(asyncio.wait_for(_play(streams, pauses), LONG_S))
 

@@ -29,6 +29,16 @@ def cut(settings: StreamingSpec, made: list[Payload]) -> list[Chunk]:
     return [*chunks, chunker.end()]
 
 
+@given(streaming(), st.integers(1, 60))
+def test_an_item_that_is_known_to_be_the_last_one_ends_its_chunk(settings: StreamingSpec, count: int) -> None:
+    *others, last = made = items(count)
+    chunker = Chunker(settings)
+    chunks = [chunk for item in others if (chunk := chunker.add(item)) is not None]
+    ending = chunker.add(last, is_last=True)
+    assert ending is not None and ending.is_last and ending.items[-1] == last
+    assert [item for chunk in (*chunks, ending) for item in chunk.items] == made
+
+
 @given(streaming(), st.integers(0, 60))
 def test_all_items_are_in_the_chunks_once_and_in_order(settings: StreamingSpec, count: int) -> None:
     assert [item for chunk in cut(settings, items(count)) for item in chunk.items] == items(count)

@@ -62,13 +62,14 @@ class Answer:
         self._input_tokens += len(step.prompt_token_ids or ())
         self._steps += 1
         self._postprocess_s += perf_counter() - began
+        is_last = step.finish_reason is not None
         if set(self._edges) == {FINAL}:
-            return [StageItem(FINAL, text)]
+            return [StageItem(FINAL, text, is_last)]
         told = await (self._frames() if self._makes_frames else self._told_to_stages(step, text))
         if told is None:
-            return [StageItem(FINAL, text)] if FINAL in self._edges else []
+            return [StageItem(FINAL, text, is_last)] if FINAL in self._edges else []
         self._silent.clear()
-        return [StageItem(edge, text if edge == FINAL else told) for edge in self._edges]
+        return [StageItem(edge, text if edge == FINAL else told, is_last) for edge in self._edges]
 
     def end(self) -> list[StageNothing]:
         """Of a part whose first token has ended it no frame has come."""

@@ -36,6 +36,7 @@ from omni_runtime.engines.ar.prompts import Prompt
 from omni_runtime.engines.ar.rows_ahead import RowsAhead
 from omni_runtime.engines.ar.sampling import RULES
 from omni_runtime.engines.ar.settings import MODELS_KEY
+from omni_runtime.engines.ar.state_ring import Way
 from omni_runtime.engines.ar.step import Candidate, Chosen, FinishReason, Step
 from omni_runtime.engines.ar.takers import STATES_KEY
 from omni_runtime.engines.protocol import EngineDiedError, UnusableEngineError
@@ -95,9 +96,9 @@ class Vllm:
         processor = MULTIMODAL_REGISTRY.create_processor(config)
         return bool(processor.info.get_data_parser().video_needs_metadata)
 
-    async def send_states(self, layers: Sequence[int], address: str) -> None:
-        """From now on, the states of requests that have a key leave for `address`, step by step."""
-        await self._llm.collective_rpc("omni_send_states", args=(list(layers), address))
+    async def send_states(self, layers: Sequence[int], way: Way) -> None:
+        """From now on, the states of requests that have a key leave by this way, step by step."""
+        await self._llm.collective_rpc("omni_send_states", args=(list(layers), way))
 
     async def generate(
         self,
@@ -115,9 +116,9 @@ class Vllm:
                 async for step in steps:
                     yield step
 
-    async def take_rows(self, frames_address: str | None) -> None:
-        """From now on, requests may bring rows as their input; frames that the model makes leave for the address."""
-        await self._llm.collective_rpc("omni_take_rows", args=(frames_address,))
+    async def take_rows(self, frames_way: Way | None) -> None:
+        """From now on, requests may bring rows as their input; frames that the model makes leave by the way."""
+        await self._llm.collective_rpc("omni_take_rows", args=(frames_way,))
 
     async def generate_from_rows(
         self, request_id: str, rows: RowSource, sampling: Mapping[str, Value], states_key: int | None = None

@@ -24,6 +24,7 @@ from vllm.v1.outputs import AsyncModelRunnerOutput
 from omni_runtime.engines.ar.frames import FrameMaker
 from omni_runtime.engines.ar.row_input import RowInput
 from omni_runtime.engines.ar.settings import LAYERS_KEY, MODELS_KEY
+from omni_runtime.engines.ar.state_ring import Way
 from omni_runtime.engines.ar.state_sender import InnerLayers, send_states
 from omni_runtime.engines.ar.state_socket import StateSocket
 from omni_runtime.engines.ar.step_recorder import StepRecorder
@@ -80,18 +81,19 @@ class WorkerExtension:
         """Once the model is loaded, and before graphs are captured."""
         self.omni_inner_layers = InnerLayers(self.model_runner, layers)
 
-    def omni_take_rows(self, frames_address: str | None) -> None:
-        """From now on, requests may bring rows as their input; frames that the model makes leave for the address."""
+    def omni_take_rows(self, frames_way: Way | None) -> None:
+        """From now on, requests may bring rows as their input; frames that the model makes leave by the way."""
         with torch.inference_mode():
-            frames = None if frames_address is None else FrameMaker(self.model_runner, frames_address)
+            frames = None if frames_way is None else FrameMaker(self.model_runner, Way(*frames_way))
         RowInput(self.model_runner, frames)
         if frames is not None:
             _follow(self.model_runner, frames.socket)
 
-    def omni_send_states(self, layers: list[int], address: str) -> None:
-        """From now on, each step's states leave for `address`; every rank has them, and the first one sends them."""
+    def omni_send_states(self, layers: list[int], way: Way) -> None:
+        """From now on, each step's states leave by this way; every rank has them, and the first one sends them."""
         if self.rank == 0:
-            _follow(self.model_runner, send_states(self.model_runner, layers, self.omni_inner_layers, address))
+            sender = send_states(self.model_runner, layers, self.omni_inner_layers, Way(*way))
+            _follow(self.model_runner, sender)
 
     def omni_start_profile(self, trace: str, max_steps: int) -> None:
         """The first rank records its next steps."""

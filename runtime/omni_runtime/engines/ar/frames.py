@@ -12,6 +12,7 @@ import numpy
 import torch
 
 from omni_runtime.engines.ar.frame_graphs import FrameGraphs
+from omni_runtime.engines.ar.state_ring import Way
 from omni_runtime.engines.ar.state_socket import StateSocket
 from omni_runtime.engines.ar.takers import ROWS_KEY, SEED_KEY, STATES_KEY, Taker, on_device
 from omni_runtime.families.code_predictor import Draws
@@ -58,12 +59,12 @@ class Frame:
 
 
 class FrameMaker:
-    def __init__(self, runner: Any, address: str) -> None:
+    def __init__(self, runner: Any, way: Way) -> None:
         self._model: MakesFrames = runner.get_model()
         self._runner = runner
-        self.socket = StateSocket(address)
         self._speeches: dict[str, Speech] = {}
         width, self._device = runner.model_config.get_hidden_size(), runner.device
+        self.socket = StateSocket(way, self._device)
         self._states = torch.zeros((runner.max_num_reqs, width), dtype=runner.dtype, device=self._device)
         self._further = self._model.further_codes
         if self._device.type == "cuda" and not runner.model_config.enforce_eager:

@@ -47,9 +47,9 @@ class LoadedModel:
         if self.states is not None:
             self.states.open()
         if self.states is not None and not self._makes_frames:
-            await self.vllm.send_states(self.states.layers, self.states.address)
+            await self.vllm.send_states(self.states.layers, self.states.way)
         if self.prompts is None:
-            await self.vllm.take_rows(self.states.address if self.states and self._makes_frames else None)
+            await self.vllm.take_rows(self.states.way if self.states and self._makes_frames else None)
 
     async def close(self) -> None:
         await self.vllm.stop_listening()

@@ -1,7 +1,14 @@
-"""How the rows of a step are cut into the frames of its message. Pure; both ends go by it."""
+"""The message of a step: whose rows they are, where they are, and how they are cut into frames. Both ends go by it."""
 
 from collections.abc import Sequence
+from struct import Struct
 
+IN_MESSAGE = -1
+"""Where rows are that do not lie in the ring."""
+START = Struct("=qq")
+"""Of the first frame: where the rows begin, and how many lines the table has. The table follows, then JSON."""
+LINE_BYTES = 24
+"""A request's key, the first position that its rows are of, and how many they are."""
 OWN_FRAME_BYTES = 64 * 2**10
 
 
@@ -23,3 +30,16 @@ def lines_of_frames(sizes_bytes: Sequence[int]) -> list[slice]:
     if begun < len(sizes_bytes):
         frames.append(slice(begun, len(sizes_bytes)))
     return frames
+
+
+def head_of(begin: int, table: bytes, head: bytes) -> bytes:
+    """The first frame."""
+    return START.pack(begin, len(table) // LINE_BYTES) + table + head
+
+
+def read_head(frame: memoryview) -> tuple[int, list[list[int]], bytes]:
+    """Where the rows begin, the table's lines, and the JSON."""
+    begin, lines = START.unpack_from(frame)
+    end = START.size + lines * LINE_BYTES
+    numbers = frame[START.size : end].cast("q").tolist()
+    return begin, [numbers[place : place + 3] for place in range(0, len(numbers), 3)], bytes(frame[end:])

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from omni_runtime.engines.ar.settings import LAST_LAYER
+from omni_runtime.engines.ar.state_ring import Way
 from omni_runtime.engines.ar.state_rows import StateRows, StepRows, states_key
 from omni_runtime.engines.ar.state_socket import StateSocket
 
@@ -38,12 +39,12 @@ class ForwardStates:
     A request that wants its states has a key under STATES_KEY. Layers are counted as in transformers' `hidden_states`.
     """
 
-    def __init__(self, runner: Any, layers: Sequence[int], inner: InnerLayers, address: str) -> None:
+    def __init__(self, runner: Any, layers: Sequence[int], inner: InnerLayers, way: Way) -> None:
         self._runner = runner
         self._layers = layers
         self._inner = inner
         self._rows = StateRows(lambda request_id: states_key(runner.requests[request_id].sampling_params))
-        self.socket = StateSocket(address)
+        self.socket = StateSocket(way, runner.device)
         self._forward = runner._model_forward
         runner._model_forward = self
 
@@ -87,11 +88,11 @@ class StepStates:
     States of the last layer alone are at hand there.
     """
 
-    def __init__(self, runner: Any, address: str) -> None:
+    def __init__(self, runner: Any, way: Way) -> None:
         self._runner = runner
         self._keys: dict[str, int] = {}
         self._rows = StateRows(self._keys.get)
-        self.socket = StateSocket(address)
+        self.socket = StateSocket(way, runner.device)
         self._execute = runner.execute_model
         runner.execute_model = self
 
@@ -114,12 +115,12 @@ class StepStates:
             self.socket.send(rows.table, [_cut(states, rows.pieces)])
 
 
-def send_states(runner: Any, layers: Sequence[int], inner: InnerLayers, address: str) -> StateSocket:
-    """From now on, the states of each step leave for the address."""
+def send_states(runner: Any, layers: Sequence[int], inner: InnerLayers, way: Way) -> StateSocket:
+    """From now on, the states of each step leave by this way."""
     if hasattr(runner, "_model_forward"):
-        return ForwardStates(runner, layers, inner, address).socket
+        return ForwardStates(runner, layers, inner, way).socket
     if tuple(layers) == LAST_LAYER:
-        return StepStates(runner, address).socket
+        return StepStates(runner, way).socket
     raise RuntimeError(f"vLLM took a model runner that gives its last layer alone, and not {sorted(layers)}")
 
 

@@ -1,7 +1,8 @@
 """Rows of requests on their way out of vLLM's process: one message for each step.
 
-From a device they come by way of page-locked memory, and leave when the step's tokens do. There is no thread for it:
-each of its turns would keep vLLM's from the next step, which takes the host longer than the device.
+They lie in memory that the worker shares, or in the message where there is no room. From a device, the message leaves
+when the step's tokens do. There is no thread for it: each of its turns would keep vLLM's from the next step, which
+takes the host longer than the device.
 """
 
 import json
@@ -16,12 +17,14 @@ import numpy
 import torch
 import zmq
 
-from omni_runtime.engines.ar.state_frames import lines_of_frames
+from omni_runtime.engines.ar.state_frames import IN_MESSAGE, head_of, lines_of_frames
+from omni_runtime.engines.ar.state_ring import RingWriter, Way
 from omni_runtime.engines.ar.state_rows import COUNT, Integers
 
 MORE = int(zmq.SNDMORE)
 """Of a message; as a number, since flags are slow to put together."""
 Bytes: TypeAlias = "numpy.ndarray[Any, numpy.dtype[numpy.uint8]]"
+Frame: TypeAlias = "bytes | Bytes"
 Kind: TypeAlias = tuple[torch.dtype, int, int]
 """The dtype of rows, how many have room, and their width."""
 Located: TypeAlias = Mapping[int, Sequence[Sequence[int]]]
@@ -29,10 +32,15 @@ Located: TypeAlias = Mapping[int, Sequence[Sequence[int]]]
 
 
 class StateSocket:
-    def __init__(self, address: str) -> None:
+    def __init__(self, way: Way, device: torch.device) -> None:
         self._socket: Any = zmq.Context.instance().socket(zmq.PUSH)
-        self._socket.connect(address)
+        self._socket.connect(way.socket)
+        self._ring = RingWriter(way.ring)
+        self._shared = torch.frombuffer(self._ring.room, dtype=torch.uint8)
+        if device.type == "cuda":
+            _lock(self._shared)
         self._pages = Pages()
+        self._events: list[torch.cuda.Event] = []
         self._left: list[Left] = []
 
     def send(self, table: Integers, tensors: Sequence[torch.Tensor], located: Located | None = None) -> None:
@@ -40,13 +48,14 @@ class StateSocket:
 
         From a device they are on their way from now on; whoever sees the end of the step calls `send_left` then.
         """
-        header, device = Header(table, tensors[0], located or {}), tensors[0].device
+        device = tensors[0].device
+        frames, pages = self._frames(table, tensors, located or {})
         if device.type == "cpu":
-            self._send(header, [_bytes(tensor) for tensor in tensors])
+            self._send(frames)
             return
-        pages = [self._pages.filled(tensor) for tensor in tensors]
-        pages[-1].filled.record(torch.cuda.current_stream(device))
-        self._left.append(Left(header, pages))
+        filled = self._events.pop() if self._events else torch.cuda.Event()
+        filled.record(torch.cuda.current_stream(device))
+        self._left.append(Left(frames, pages, filled))
 
     def take_left(self) -> "list[Left]":
         """What steps have left here since this was called."""
@@ -56,47 +65,40 @@ class StateSocket:
     def send_left(self, messages: "Sequence[Left]") -> None:
         """Waits for the device, if it is not done."""
         for left in messages:
-            left.pages[-1].filled.synchronize()
-            self._send(left.header, [page.content for page in left.pages])
+            left.filled.synchronize()
+            self._send(left.frames)
+            self._events.append(left.filled)
             self._pages.give_back(left.pages)
 
-    def _send(self, header: "Header", contents: Sequence[Bytes]) -> None:
-        # Frame by frame: `send_multipart` looks at all of them first.
-        self._socket.send(header.text, MORE)
-        *others, last = [header.table, *header.cut(contents)]
+    def _frames(
+        self, table: Integers, tensors: Sequence[torch.Tensor], located: Located
+    ) -> "tuple[Sequence[Frame], Sequence[Page]]":
+        """Of the message, and the pages that it takes."""
+        like = tensors[0]
+        kind = like.dtype, like.shape[-1]
+        head = _head(*kind, list(located.items())) if located else _plain_head(*kind)
+        begin = self._ring.place(sum(tensor.nbytes for tensor in tensors))
+        if begin is not None:
+            self._share(begin, tensors)
+            return (head_of(begin, table.tobytes(), head),), ()
+        pages = [] if like.device.type == "cpu" else [self._pages.filled(tensor) for tensor in tensors]
+        contents = [page.content for page in pages] or [_bytes(tensor) for tensor in tensors]
+        cut = _cut(table, contents, like.element_size() * like.shape[-1])
+        return (head_of(IN_MESSAGE, table.tobytes(), head), *cut), pages
+
+    def _share(self, begin: int, tensors: Sequence[torch.Tensor]) -> None:
+        start = begin % len(self._shared)
+        for tensor in tensors:
+            end = start + tensor.nbytes
+            self._shared[start:end].view(tensor.dtype).view(tensor.shape).copy_(tensor, non_blocking=True)
+            start = end
+
+    def _send(self, frames: "Sequence[Frame]") -> None:
+        # One by one: `send_multipart` looks at all of them first.
+        *others, last = frames
         for frame in others:
             self._socket.send(frame, MORE)
         self._socket.send(last)
-
-
-class Header:
-    """What the rows of a step are, and whose. The table is by itself, as it is."""
-
-    def __init__(self, table: Integers, like: torch.Tensor, located: Located) -> None:
-        self.table = table
-        self._like = like.dtype, like.shape[-1]
-        self._row_bytes = like.element_size() * like.shape[-1]
-        self._located = located
-
-    @property
-    def text(self) -> bytes:
-        return _head(*self._like, list(self._located.items())) if self._located else _plain_head(*self._like)
-
-    def cut(self, contents: Sequence[Bytes]) -> Iterator[Bytes]:
-        """The rows as frames, those of one layer after those of another."""
-        sizes_bytes = (self.table[:, COUNT] * self._row_bytes).tolist()
-        ends = [0, *accumulate(sizes_bytes)]
-        pieces = [slice(ends[lines.start], ends[lines.stop]) for lines in lines_of_frames(sizes_bytes)]
-        return (content[piece] for content in contents for piece in pieces)
-
-
-@lru_cache
-def _plain_head(dtype: torch.dtype, width: int) -> bytes:
-    return _head(dtype, width, [])
-
-
-def _head(dtype: torch.dtype, width: int, located: Sequence[tuple[int, Sequence[Sequence[int]]]]) -> bytes:
-    return json.dumps({"dtype": str(dtype).removeprefix("torch."), "width": width, "located": located}).encode()
 
 
 class Page:
@@ -104,7 +106,6 @@ class Page:
 
     def __init__(self, dtype: torch.dtype, room: int, width: int) -> None:
         self.kind = dtype, room, width
-        self.filled = torch.cuda.Event()
         self._memory = torch.empty((room, width), dtype=dtype, pin_memory=True)
         self.content = _bytes(self._memory)
 
@@ -115,10 +116,11 @@ class Page:
 
 @dataclass(frozen=True)
 class Left:
-    """A step's message, whose pages are full once the last one is."""
+    """A step's message, which is whole once `filled` has happened."""
 
-    header: Header
+    frames: "Sequence[Frame]"
     pages: Sequence[Page]
+    filled: torch.cuda.Event
 
 
 class Pages:
@@ -140,6 +142,29 @@ class Pages:
             self._free[page.kind].append(page)
 
 
+@lru_cache
+def _plain_head(dtype: torch.dtype, width: int) -> bytes:
+    return _head(dtype, width, [])
+
+
+def _head(dtype: torch.dtype, width: int, located: Sequence[tuple[int, Sequence[Sequence[int]]]]) -> bytes:
+    return json.dumps({"dtype": str(dtype).removeprefix("torch."), "width": width, "located": located}).encode()
+
+
+def _cut(table: Integers, contents: Sequence[Bytes], row_bytes: int) -> Iterator[Bytes]:
+    """The rows as frames, those of one layer after those of another."""
+    sizes_bytes = (table[:, COUNT] * row_bytes).tolist()
+    ends = [0, *accumulate(sizes_bytes)]
+    pieces = [slice(ends[lines.start], ends[lines.stop]) for lines in lines_of_frames(sizes_bytes)]
+    return (content[piece] for content in contents for piece in pieces)
+
+
 def _bytes(tensor: torch.Tensor) -> Bytes:
     content: Bytes = tensor.detach().contiguous().view(torch.uint8).view(-1).numpy()
     return content
+
+
+def _lock(memory: torch.Tensor) -> None:
+    """So that a device writes there by itself. Raises CudaError."""
+    runtime = torch.cuda.cudart()
+    torch.cuda.check_error(runtime.cudaHostRegister(memory.data_ptr(), memory.nbytes, 0))

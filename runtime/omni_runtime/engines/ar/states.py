@@ -1,6 +1,7 @@
 """Hidden states on their way from vLLM's process to this one: rows of each request, in the order of its positions.
 
-They come over a socket of their own, since vLLM's answers have no place for them; each step is one message.
+They come over a socket of their own, since vLLM's answers have no place for them. Each step is one message; its rows
+lie in memory that both processes share, or in the message where there was no room.
 """
 
 import asyncio
@@ -8,7 +9,7 @@ import json
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count
+from itertools import accumulate, count
 from pathlib import Path
 
 import zmq
@@ -16,15 +17,17 @@ import zmq.asyncio
 
 from omni_contract.wire.payload import DTYPES, Array
 from omni_runtime.engines.ar.inbox import Inbox
-from omni_runtime.engines.ar.state_frames import lines_of_frames
+from omni_runtime.engines.ar.state_frames import IN_MESSAGE, lines_of_frames, read_head
+from omni_runtime.engines.ar.state_ring import RING_BYTES, RingReader, Way
 
 
 class States:
     """Where vLLM's worker sends states to: a socket among vLLM's own."""
 
-    def __init__(self, layers: tuple[int, ...], sockets: Path) -> None:
+    def __init__(self, layers: tuple[int, ...], sockets: Path, ring_bytes: int = RING_BYTES) -> None:
         self.layers = layers
-        self.address = f"ipc://{sockets}/states"
+        self._ring = RingReader(ring_bytes)
+        self.way = Way(f"ipc://{sockets}/states", self._ring.path)
         self._context = zmq.asyncio.Context()
         self._inboxes: dict[int, Inbox] = {}
         self._numbers = count()
@@ -32,7 +35,7 @@ class States:
 
     def open(self) -> None:
         socket = self._context.socket(zmq.PULL)
-        socket.bind(self.address)
+        socket.bind(self.way.socket)
         self._receiving = asyncio.create_task(self._receive(socket))
 
     async def close(self) -> None:
@@ -40,11 +43,12 @@ class States:
             self._receiving.cancel()
             await asyncio.wait([self._receiving])
         self._context.destroy(linger=0)
+        self._ring.close()
 
     @contextmanager
     def inbox(self) -> Iterator[Inbox]:
         """For one request, as long as the block runs; what comes later is dropped."""
-        inbox = Inbox(next(self._numbers))
+        inbox = Inbox(self.layers, next(self._numbers))
         self._inboxes[inbox.key] = inbox
         try:
             yield inbox
@@ -55,23 +59,36 @@ class States:
         while True:
             self._deliver([frame.buffer for frame in await socket.recv_multipart(copy=False)])
 
-    def _deliver(self, frames: Sequence[memoryview]) -> None:
+    def _deliver(self, message: Sequence[memoryview]) -> None:
         """A step's rows, those of one request after those of another, layer by layer."""
-        header, table, rows = json.loads(bytes(frames[0])), frames[1].cast("q").tolist(), frames[2:]
+        (begin, lines, head), frames = read_head(message[0]), message[1:]
+        header = json.loads(head)
         for key, positions in header["located"]:
             if (inbox := self._inboxes.get(key)) is not None:
                 inbox.positions = _located(positions)
         dtype, width = header["dtype"], header["width"]
-        row_bytes = width * DTYPES[dtype]
-        keys, firsts, sizes_bytes = table[::3], table[1::3], [count * row_bytes for count in table[2::3]]
-        of_frames = lines_of_frames(sizes_bytes)
-        for place, lines in enumerate(of_frames):
-            layers, start = dict(zip(self.layers, rows[place :: len(of_frames)], strict=True)), 0
-            for key, first, size_bytes in zip(keys[lines], firsts[lines], sizes_bytes[lines], strict=True):
+        sizes_bytes = [rows * width * DTYPES[dtype] for _, _, rows in lines]
+        groups = lines_of_frames(sizes_bytes)
+        if begin != IN_MESSAGE:
+            frames = self._copied(begin, sizes_bytes, groups)
+        for place, group in enumerate(groups):
+            contents, start = frames[place :: len(groups)], 0
+            for (key, first, rows), size_bytes in zip(lines[group], sizes_bytes[group], strict=True):
                 end = start + size_bytes
                 if (inbox := self._inboxes.get(key)) is not None:
-                    inbox.add(first, {layer: data[start:end] for layer, data in layers.items()}, dtype, width)
+                    inbox.add(first, rows, [content[start:end] for content in contents], (dtype, width))
                 start = end
+
+    def _copied(self, begin: int, sizes_bytes: Sequence[int], groups: Sequence[slice]) -> list[memoryview]:
+        """What lies in the ring from there on, as frames; it is free then."""
+        ends = [0, *accumulate(sizes_bytes)]
+        frames = []
+        for _ in self.layers:
+            layer = self._ring.step(begin, ends[-1])
+            frames += [memoryview(bytes(layer[ends[group.start] : ends[group.stop]])) for group in groups]
+            begin += ends[-1]
+        self._ring.free(begin)
+        return frames
 
 
 def _located(positions: Sequence[Sequence[int]]) -> Array:

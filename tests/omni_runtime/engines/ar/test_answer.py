@@ -23,12 +23,12 @@ class Frames:
 
 @pytest.mark.case("runtime:S6")
 async def test_frames_that_never_come_are_told_to_the_edge_and_frames_that_do_are_not() -> None:
-    inbox = Inbox("r-1")
+    inbox = Inbox((0,))
     answer = Answer(("", EDGE), TextItems(None, None), Frames(), inbox, makes_frames=True)
     [text] = await answer.items(Step(token_ids=(7,), text="", finish_reason="stop"))
     assert isinstance(text, StageItem) and text.edge == ""
     assert answer.end() == [StageNothing(EDGE)]
-    inbox.add(0, {0: memoryview(bytes(16))}, "int32", 4)
+    inbox.add(0, 1, [memoryview(bytes(16))], ("int32", 4))
     items = await answer.items(Step(token_ids=(8,), text="", finish_reason="stop"))
     assert [item.edge for item in items] == ["", EDGE]
     assert answer.end() == []

@@ -2,9 +2,13 @@
 
 import asyncio
 
-from omni_runtime.engines.ar.states import Inbox
+from omni_runtime.engines.ar.inbox import MOST_PARTS, Inbox
 
 WIDTH = 2
+
+
+KIND = "uint8", WIDTH
+LAYERS = 0, -1
 
 
 def rows(*values: int) -> memoryview:
@@ -17,26 +21,34 @@ def told(layers) -> dict[int, list[int]]:
 
 
 async def test_rows_of_later_positions_wait_for_their_turn():
-    inbox = Inbox(1)
-    inbox.add(0, {0: rows(1, 2, 3), -1: rows(7, 8, 9)}, "uint8", WIDTH)
+    inbox = Inbox(LAYERS)
+    inbox.add(0, 3, [rows(1, 2, 3), rows(7, 8, 9)], KIND)
     assert told(await inbox.until(2)) == {0: [1, 2], -1: [7, 8]}
-    inbox.add(3, {0: rows(4), -1: rows(10)}, "uint8", WIDTH)
+    inbox.add(3, 1, [rows(4), rows(10)], KIND)
     assert told(await inbox.until(3)) == {0: [3], -1: [9]}
     assert told(await inbox.until(4)) == {0: [4], -1: [10]}
 
 
 async def test_whoever_asks_early_waits():
-    inbox = Inbox(1)
+    inbox = Inbox((0,))
     asking = asyncio.create_task(inbox.until(1))
     await asyncio.sleep(0)
     assert not asking.done()
-    inbox.add(0, {0: rows(5)}, "uint8", WIDTH)
+    inbox.add(0, 1, [rows(5)], KIND)
     assert told(await asking) == {0: [5]}
 
 
 async def test_positions_that_come_again_count_once():
-    inbox = Inbox(1)
-    inbox.add(0, {0: rows(1, 2)}, "uint8", WIDTH)
-    inbox.add(0, {0: rows(1)}, "uint8", WIDTH)
-    inbox.add(0, {0: rows(1, 2, 3)}, "uint8", WIDTH)
+    inbox = Inbox((0,))
+    inbox.add(0, 2, [rows(1, 2)], KIND)
+    inbox.add(0, 1, [rows(1)], KIND)
+    inbox.add(0, 3, [rows(1, 2, 3)], KIND)
     assert told(await inbox.until(3)) == {0: [1, 2, 3]}
+
+
+async def test_rows_of_many_steps_wait_for_a_request_that_is_slow():
+    inbox, steps = Inbox(LAYERS), range(3 * MOST_PARTS)
+    for step in steps:
+        inbox.add(step, 1, [rows(step), rows(100 + step)], KIND)
+    assert told(await inbox.until(2)) == {0: [0, 1], -1: [100, 101]}
+    assert told(await inbox.until(len(steps))) == {0: list(steps)[2:], -1: [100 + step for step in steps][2:]}
