@@ -1,21 +1,20 @@
 """Rows and frames around a forward pass, on a runner that is none of vLLM's: what a dropped cache costs."""
 
-import itertools
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import numpy
 import pytest
 import torch
-import zmq
 
 from omni_runtime.engines.ar.frames import FrameMaker
 from omni_runtime.engines.ar.row_input import RowInput
 from omni_runtime.engines.ar.takers import ROWS_KEY, SEED_KEY, STATES_KEY
 from omni_runtime.families.protocol import RowKind
+from tests.models.state_receiver import StateReceiver
 
 WIDTH, BEGIN, CODES = 2, 3, 10
-NUMBERS = itertools.count()
 
 
 class Model:
@@ -77,20 +76,19 @@ FIRST, LATER = part([4.0], 3, [RowKind.ADDED]), part([5.0, 6.0], 4, [RowKind.ADD
 
 
 @pytest.fixture
-def frames():
-    """The messages that leave."""
-    socket = zmq.Context.instance().socket(zmq.PULL)
-    # A name is free again a little after its socket was closed.
-    socket.bind(f"inproc://frames-{next(NUMBERS)}")
-    yield socket
-    socket.close(linger=0)
+def receivers() -> Iterator[list[StateReceiver]]:
+    """Of frames that leave, each for a runner."""
+    receivers = [StateReceiver(), StateReceiver()]
+    yield receivers
+    for receiver in receivers:
+        receiver.close()
 
 
-def received(socket: Any) -> list[list[int]]:
-    messages = []
-    while socket.poll(200):
-        messages.append(numpy.frombuffer(socket.recv_multipart()[2], dtype=numpy.int32).tolist())
-    return messages
+def received(receiver: StateReceiver) -> list[list[int]]:
+    frames = []
+    while receiver.has_more(200):
+        frames.append(numpy.frombuffer(receiver.received()[1], dtype=numpy.int32).tolist())
+    return frames
 
 
 def speaking(runner: Runner) -> None:
@@ -101,7 +99,7 @@ def speaking(runner: Runner) -> None:
     runner.step([4], 6, LATER)
 
 
-def test_rows_are_put_in_by_their_kind_and_the_last_one_holds_for_ever(frames):
+def test_rows_are_put_in_by_their_kind_and_the_last_one_holds_for_ever():
     runner = Runner()
     RowInput(runner, None)
     speaking(runner)
@@ -110,9 +108,11 @@ def test_rows_are_put_in_by_their_kind_and_the_last_one_holds_for_ever(frames):
     assert [step[1][2].tolist() for step in runner.seen] == [[0, 5, 6], [7], [8], [9], [10]]
 
 
-def test_a_cache_that_was_dropped_is_computed_anew_from_the_same_input_and_no_frame_is_made_again(frames):
-    runner = Runner()
-    RowInput(runner, FrameMaker(runner, frames.LAST_ENDPOINT.decode()))
+def test_a_cache_that_was_dropped_is_computed_anew_from_the_same_input_and_no_frame_is_made_again(
+    receivers: list[StateReceiver],
+):
+    runner, frames = Runner(), receivers[0]
+    RowInput(runner, FrameMaker(runner, frames.way))
     speaking(runner)
     assert [frame[0] for frame in received(frames)] == [1, 2, 3, 4]
     first = torch.cat([embedded for embedded, _ in runner.seen])
@@ -126,16 +126,18 @@ def test_a_cache_that_was_dropped_is_computed_anew_from_the_same_input_and_no_fr
 
 
 @pytest.mark.parametrize("parts", [[8], [5, 3], [7, 1], [2, 6]])
-def test_the_frame_of_a_token_that_came_as_the_cache_was_dropped_is_made_of_its_own_state(frames, parts):
+def test_the_frame_of_a_token_that_came_as_the_cache_was_dropped_is_made_of_its_own_state(
+    receivers: list[StateReceiver], parts: list[int]
+):
     kept, dropped = Runner(), Runner()
-    for runner in (kept, dropped):
-        RowInput(runner, FrameMaker(runner, frames.LAST_ENDPOINT.decode()))
+    for runner, receiver in zip((kept, dropped), receivers, strict=True):
+        RowInput(runner, FrameMaker(runner, receiver.way))
         speaking(runner)
-    received(frames)
+        received(receiver)
     kept.step([5], 7, LATER)
     tokens, position = [7, 7, 7, 1, 2, 3, 4, 5], 0
     for length in parts:
         dropped.step(tokens[position : position + length], position, LATER)
         position += length
-    [expected, made] = received(frames)
+    [expected], [made] = map(received, receivers)
     assert made == expected

@@ -1,7 +1,6 @@
 """States of the last layer leave vLLM's V2 runner with the requests that they are of, however a batch is filled up."""
 
 import asyncio
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from mmap import PAGESIZE
@@ -12,18 +11,15 @@ from typing import Any
 import numpy
 import pytest
 import torch
-import zmq
 
-from omni_runtime.engines.ar.state_frames import IN_MESSAGE, read_head
-from omni_runtime.engines.ar.state_ring import RING_BYTES, RingReader, Way
+from omni_runtime.engines.ar.state_ring import RING_BYTES, Way
 from omni_runtime.engines.ar.state_sender import send_states
 from omni_runtime.engines.ar.state_socket import StateSocket
 from omni_runtime.engines.ar.states import States
 from omni_runtime.engines.ar.takers import STATES_KEY
+from tests.models.state_receiver import StateReceiver
 
 pytestmark = pytest.mark.models
-
-NUMBERS = itertools.count()
 
 
 @dataclass
@@ -59,56 +55,30 @@ class Runner:
         self.execute_model(SimpleNamespace(scheduled_new_reqs=requests, finished_req_ids=finished, counts=counts))
 
 
-class Receiver:
-    """The worker's end, as plainly as can be."""
-
-    def __init__(self) -> None:
-        self._ring = RingReader()
-        self._socket = zmq.Context.instance().socket(zmq.PULL)
-        # A name is free again a little after its socket was closed.
-        self._socket.bind(f"inproc://states-{next(NUMBERS)}")
-        self.way = Way(self._socket.LAST_ENDPOINT.decode(), self._ring.path)
-
-    def received(self) -> tuple[list[list[int]], list[int]]:
-        """The table, and the rows of a byte each."""
-        assert self._socket.poll(2000)
-        head, *frames = self._socket.recv_multipart()
-        begin, lines, _ = read_head(memoryview(head))
-        rows = b"".join(frames) if begin == IN_MESSAGE else self._ring.step(begin, sum(count for _, _, count in lines))
-        return lines, list(rows)
-
-    def has_more(self) -> bool:
-        return bool(self._socket.poll(0))
-
-    def close(self) -> None:
-        self._socket.close(linger=0)
-        self._ring.close()
-
-
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    receiver = Receiver()
+def receiver() -> Iterator[StateReceiver]:
+    receiver = StateReceiver()
     yield receiver
     receiver.close()
 
 
-def test_each_step_sends_the_rows_of_those_who_want_them(receiver: Receiver):
+def test_each_step_sends_the_rows_of_those_who_want_them(receiver: StateReceiver):
     runner = Runner(padded=4)
     send_states(runner, [-1], None, receiver.way)
     runner.step({"a": 7, "b": None, "c": 9}, {"a": 2, "b": 3, "c": 1})
-    assert receiver.received() == ([[7, 0, 2], [9, 0, 1]], [0, 1, 5])
+    assert receiver.received() == ([[7, 0, 2], [9, 0, 1]], bytes([0, 1, 5]))
     runner.step({}, {"a": 1, "b": 1, "c": 1})
-    assert receiver.received() == ([[7, 2, 1], [9, 1, 1]], [0, 2])
+    assert receiver.received() == ([[7, 2, 1], [9, 1, 1]], bytes([0, 2]))
     runner.step({}, {"c": 1, "a": 1}, frozenset("b"))
-    assert receiver.received() == ([[9, 2, 1], [7, 3, 1]], [0, 1])
+    assert receiver.received() == ([[9, 2, 1], [7, 3, 1]], bytes([0, 1]))
 
 
-def test_a_step_of_nobody_who_wants_states_sends_nothing(receiver: Receiver):
+def test_a_step_of_nobody_who_wants_states_sends_nothing(receiver: StateReceiver):
     runner = Runner()
     send_states(runner, [-1], None, receiver.way)
     runner.step({"a": None}, {"a": 4})
     runner.step({"b": 5}, {"b": 2}, frozenset("a"))
-    assert receiver.received() == ([[5, 0, 2]], [0, 1])
+    assert receiver.received() == ([[5, 0, 2]], bytes([0, 1]))
     assert not receiver.has_more()
 
 
