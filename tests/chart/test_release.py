@@ -102,6 +102,8 @@ def test_release_is_installed_again_over_the_kept_definition(release: Helm, api_
 
 def test_definition_of_a_user_who_manages_it_is_left_alone(release: Helm, api_server: ControlPlane) -> None:
     api_server.kubectl("create", "-f", str(release.chart / "files" / "omnimodels.yaml"))
+    # Until then, the server itself writes to it.
+    establish(api_server)
     before = live_crd(api_server)["metadata"]["resourceVersion"]
 
     release.install({"crds": {"install": False}})
