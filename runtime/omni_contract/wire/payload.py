@@ -62,23 +62,17 @@ def are_integers(items: Sequence[Value], least: int, most: int) -> TypeGuard[Seq
 
 def data_bytes(value: Value) -> int:
     """How much a value carries: its arrays, raw bytes and text, without what frames them; numbers do not count."""
-    # The kinds themselves come first: each chunk of each stream is looked at.
-    kind = type(value)
-    if kind is list and NUMBERS.issuperset(map(type, cast(list[Value], value))):
-        return 0
-    if kind is dict or kind is list:
-        parts = cast(Payload, value).values() if kind is dict else cast(list[Value], value)
-        return sum([data_bytes(part) for part in parts])
     match value:
-        case Array():
-            return value.size_bytes
         case int() | float() | None:
             return 0
+        case Array():
+            return value.size_bytes
         case memoryview():
             return value.nbytes
         case str() | bytes():
             return len(value)
-        case Mapping():
+        # Before the abstract kinds, which are slow to find out that they do not match.
+        case dict() | Mapping():
             return sum(map(data_bytes, value.values()))
-        case _:
-            return sum(map(data_bytes, value))
+        case list() | tuple() | Sequence():
+            return 0 if NUMBERS.issuperset(map(type, value)) else sum(map(data_bytes, value))

@@ -21,7 +21,6 @@ class Inbox:
 
     def __init__(self, layers: Sequence[int], key: int = 0) -> None:
         self.key = key
-        self.layers = layers
         self.positions: Array | None = None
         """Of a prompt with media, in time, height and width; of shape (tokens, 3). They come ahead of its rows."""
         self._arrived = 0
@@ -29,6 +28,10 @@ class Inbox:
         self._parts: dict[int, deque[memoryview]] = {layer: deque() for layer in layers}
         self._kind = ("", 0)
         self._changed = asyncio.Event()
+
+    @property
+    def layers(self) -> Sequence[int]:
+        return tuple(self._parts)
 
     async def until(self, position: int) -> Layers:
         """The rows of all positions before this one that have not been taken before; later ones wait for their turn.

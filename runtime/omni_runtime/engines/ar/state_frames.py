@@ -1,6 +1,7 @@
 """The message of a step: whose rows they are, where they are, and how they are cut into frames. Both ends go by it."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from struct import Struct
 
 IN_MESSAGE = -1
@@ -30,6 +31,12 @@ def lines_of_frames(sizes_bytes: Sequence[int]) -> list[slice]:
     if begun < len(sizes_bytes):
         frames.append(slice(begun, len(sizes_bytes)))
     return frames
+
+
+def pieces_of_frames(sizes_bytes: Sequence[int]) -> list[slice]:
+    """What of a layer's bytes each frame has."""
+    ends = [0, *accumulate(sizes_bytes)]
+    return [slice(ends[lines.start], ends[lines.stop]) for lines in lines_of_frames(sizes_bytes)]
 
 
 def head_of(begin: int, table: bytes, head: bytes) -> bytes:

@@ -10,14 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy
 import torch
 import zmq
 
-from omni_runtime.engines.ar.state_frames import IN_MESSAGE, head_of, lines_of_frames
+from omni_runtime.engines.ar.state_frames import IN_MESSAGE, head_of, pieces_of_frames
 from omni_runtime.engines.ar.state_ring import RingWriter, Way
 from omni_runtime.engines.ar.state_rows import COUNT, Integers
 
@@ -153,9 +152,7 @@ def _head(dtype: torch.dtype, width: int, located: Sequence[tuple[int, Sequence[
 
 def _cut(table: Integers, contents: Sequence[Bytes], row_bytes: int) -> Iterator[Bytes]:
     """The rows as frames, those of one layer after those of another."""
-    sizes_bytes = (table[:, COUNT] * row_bytes).tolist()
-    ends = [0, *accumulate(sizes_bytes)]
-    pieces = [slice(ends[lines.start], ends[lines.stop]) for lines in lines_of_frames(sizes_bytes)]
+    pieces = pieces_of_frames((table[:, COUNT] * row_bytes).tolist())
     return (content[piece] for content in contents for piece in pieces)
 
 

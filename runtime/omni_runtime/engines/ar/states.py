@@ -9,7 +9,7 @@ import json
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import accumulate, count
+from itertools import count
 from pathlib import Path
 
 import zmq
@@ -17,7 +17,7 @@ import zmq.asyncio
 
 from omni_contract.wire.payload import DTYPES, Array
 from omni_runtime.engines.ar.inbox import Inbox
-from omni_runtime.engines.ar.state_frames import IN_MESSAGE, lines_of_frames, read_head
+from omni_runtime.engines.ar.state_frames import IN_MESSAGE, lines_of_frames, pieces_of_frames, read_head
 from omni_runtime.engines.ar.state_ring import RING_BYTES, RingReader, Way
 
 
@@ -70,7 +70,7 @@ class States:
         sizes_bytes = [rows * width * DTYPES[dtype] for _, _, rows in lines]
         groups = lines_of_frames(sizes_bytes)
         if begin != IN_MESSAGE:
-            frames = self._copied(begin, sizes_bytes, groups)
+            frames = self._copied(begin, sizes_bytes)
         for place, group in enumerate(groups):
             contents, start = frames[place :: len(groups)], 0
             for (key, first, rows), size_bytes in zip(lines[group], sizes_bytes[group], strict=True):
@@ -79,14 +79,13 @@ class States:
                     inbox.add(first, rows, [content[start:end] for content in contents], (dtype, width))
                 start = end
 
-    def _copied(self, begin: int, sizes_bytes: Sequence[int], groups: Sequence[slice]) -> list[memoryview]:
+    def _copied(self, begin: int, sizes_bytes: Sequence[int]) -> list[memoryview]:
         """What lies in the ring from there on, as frames; it is free then."""
-        ends = [0, *accumulate(sizes_bytes)]
-        frames = []
+        size_bytes, pieces, frames = sum(sizes_bytes), pieces_of_frames(sizes_bytes), []
         for _ in self.layers:
-            layer = self._ring.step(begin, ends[-1])
-            frames += [memoryview(bytes(layer[ends[group.start] : ends[group.stop]])) for group in groups]
-            begin += ends[-1]
+            layer = self._ring.step(begin, size_bytes)
+            frames += [memoryview(bytes(layer[piece])) for piece in pieces]
+            begin += size_bytes
         self._ring.free(begin)
         return frames
 
