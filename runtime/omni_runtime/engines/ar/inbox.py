@@ -26,6 +26,8 @@ class Inbox:
         self._arrived = 0
         self._taken = 0
         self._parts: dict[int, deque[memoryview]] = {layer: deque() for layer in layers}
+        self._waiting = 0
+        """Parts that have come since some were taken or copied."""
         self._kind = ("", 0)
         self._changed = asyncio.Event()
 
@@ -44,7 +46,7 @@ class Inbox:
         if not self._arrived:
             return {}
         (dtype, width), count = self._kind, position - self._taken
-        self._taken = position
+        self._taken, self._waiting = position, 0
         size_bytes = count * width * DTYPES[dtype]
         return {layer: Array(dtype, (count, width), _cut(parts, size_bytes)) for layer, parts in self._parts.items()}
 
@@ -58,8 +60,12 @@ class Inbox:
         self._kind = kind
         for parts, data in zip(self._parts.values(), rows, strict=True):
             parts.append(data)
-            if len(parts) > MOST_PARTS:
-                _set(parts, memoryview(b"".join(parts)))
+        self._waiting += 1
+        if self._waiting == MOST_PARTS:
+            self._waiting = 0
+            for parts in self._parts.values():
+                last = [parts.pop() for _ in range(MOST_PARTS)]
+                parts.append(memoryview(b"".join(reversed(last))))
         self._arrived = first + count
         self._changed.set()
 
