@@ -63,6 +63,11 @@ class Cluster:
     def pods(self, model: str, component: str = "") -> list[models.Manifest]:
         return models.pods(self.kind, self.namespace, model, component)
 
+    def restarts(self, model: str, *components: str) -> dict[str, int]:
+        """How often each pod's container was started again, of these components or of all."""
+        pods = [pod for component in components or ("",) for pod in self.pods(model, component)]
+        return {pod["metadata"]["name"]: pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods}
+
     def wait_ready(self, name: str) -> None:
         models.wait_ready(self.kind, self.namespace, name)
 

@@ -86,6 +86,18 @@ def test_eight_requests_at_once_each_equal_their_single_runs(cluster: Cluster, c
     assert all_equal(made, expected(cluster, *seeds))
 
 
+def test_the_largest_pictures_cost_no_pod_and_larger_ones_are_refused(
+    cluster: Cluster, painter: str, client: OpenAI
+) -> None:
+    restarts = cluster.restarts(painter)
+    answer = client.images.generate(prompt=PROMPT, n=2, size="1024x1024", extra_body={"steps": 2})
+    assert [array(b64decode(item.b64_json)).shape for item in answer.data] == [(1024, 1024, 3)] * 2
+    with pytest.raises(BadRequestError, match="1048576") as refused:
+        client.images.generate(prompt=PROMPT, size="64x65536")
+    assert refused.value.param == "size"
+    assert cluster.restarts(painter) == restarts
+
+
 def test_sdk_inside_the_cluster_gets_the_same_picture(cluster: Cluster, painter: str) -> None:
     url = cluster.get("omnimodel", painter)["status"]["endpoints"]["url"]
     asked = ReferenceRequest(PROMPT, seed=4)

@@ -48,12 +48,12 @@ def test_payloads_take_the_store_of_a_master_that_the_operator_runs(cluster: Clu
 
 def test_stages_join_a_master_that_was_killed_again(cluster: Cluster, studio: str) -> None:
     (master,) = cluster.pods(studio, MASTER)
-    before = started(cluster, studio)
+    before = cluster.restarts(studio, *STAGES)
     kill_container(cluster.kind, master)
     with port_forward(cluster.kind, cluster.namespace, f"service/{studio}-frontend") as url:
         eventually("the store takes payloads again", lambda: is_painted(url), REJOIN_S, poll_s=1)
     cluster.wait_ready(studio)
-    assert started(cluster, studio) == before
+    assert cluster.restarts(studio, *STAGES) == before
     assert paints_right(cluster, studio, ReferenceRequest("a red fox", seed=8))
 
 
@@ -72,12 +72,6 @@ async def test_a_stage_records_a_profile_sleeps_is_told_as_asleep_and_wakes(clus
         await ask("POST", f"{url}/wake")
     cluster.wait_ready(studio)
     assert paints_right(cluster, studio, ReferenceRequest("a red fox", seed=10))
-
-
-def started(cluster: Cluster, model: str) -> dict[str, int]:
-    """How often each stage was."""
-    pods = [pod for stage in STAGES for pod in cluster.pods(model, stage)]
-    return {pod["metadata"]["name"]: pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods}
 
 
 def is_painted(url: str) -> bool:
